@@ -1,0 +1,18 @@
+"""Forwards the C rules to the ones built into Bazel.
+
+Bazel's own rules for Java and protocol buffers load this file. Debian's
+package of it is written for a newer Bazel than Debian's own, so a folder that
+forwards each name stands in for it.
+"""
+
+cc_binary = native.cc_binary
+cc_import = native.cc_import
+cc_library = native.cc_library
+cc_proto_library = native.cc_proto_library
+cc_test = native.cc_test
+cc_toolchain = native.cc_toolchain
+cc_toolchain_suite = native.cc_toolchain_suite
+fdo_prefetch_hints = native.fdo_prefetch_hints
+fdo_profile = native.fdo_profile
+objc_import = native.objc_import
+objc_library = native.objc_library
