@@ -1,0 +1,40 @@
+/* What is alive, by address: one entry per live pointer or handle of the process. Owned by the process, usable by any thread;
+ * sharded spin-free locks inside (rank TN_LOCK_LEDGER), none held on return, none taken while `nested`. Memory comes from anonymous
+ * mappings of our own, never from malloc, and is bounded by the number of live entries. */
+#ifndef TENURE_LEDGER_LEDGER_H
+#define TENURE_LEDGER_LEDGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ledger/tn_error.h"
+
+/* Which space a number lives in: addresses (device and host share one under UVA), and the handles that may collide with them. */
+typedef enum tn_space { TN_SPACE_ADDRESS = 0, TN_SPACE_VMM_HANDLE, TN_SPACE_ARRAY, TN_SPACE_MAPPING, TN_SPACE_RESERVATION, TN_SPACE_COUNT } tn_space;
+
+typedef struct tn_entry {
+    uint64_t addr, bytes, backed;
+    uint32_t site, ctx, stream;
+    uint8_t kind, device, first_write /* TN_WRITE_*, 0 = none seen */, phase;
+    uint64_t extra; /* pool handle, host flags, pitch ... as in TN_EV_ALLOC.aux2 */
+    uint64_t tsc;
+} tn_entry;
+
+/* Makes the ledger ready; once, before any other call. */
+TN_MUST_USE tn_error tn_ledger_init(void);
+/* O(1). An entry already at that start is replaced (its free was made where nobody saw it) and copied to *replaced if not NULL; returns 1
+ * then, else 0; -1 when no memory is left (the block is then unknown to the ledger). bytes 0 is legal and covers one byte. */
+int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced);
+/* Removes the entry that STARTS at addr. 1 and *out filled, or 0. O(1). */
+int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
+/* The entry whose range holds addr (start or interior). 1 and *out filled, or 0. O(1). */
+int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);
+/* Sets first_write of the entry that holds addr if it was 0; returns 1 with the entry when this call set it, else 0. Reads without a
+ * lock first, so that the ten-thousandth copy to a block costs a lookup and no write. */
+int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
+/* Drops every entry for which drop(entry, arg) says true (context destroyed, device reset); calls gone(entry, arg) for each if not NULL,
+ * with no lock held. */
+void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg);
+size_t tn_ledger_count(void);
+
+#endif

@@ -1,0 +1,28 @@
+/* The process's loaded modules, as the loader tells them (dl_iterate_phdr): which file an address lies in, its load base and its
+ * build-id. Any thread may call; each call takes the loader's lock and none of ours, so it is for misses and for the resolver, never for
+ * a warm path. No malloc, no stdio. */
+#ifndef TENURE_SHIM_MODULES_H
+#define TENURE_SHIM_MODULES_H
+
+#include <stdint.h>
+
+typedef struct tn_module_info {
+    uint64_t base, end;      /* load base (link_map's l_addr) and the end of the last PT_LOAD */
+    uint8_t build_id[32];
+    uint8_t build_id_bytes;  /* never 0 for a file: a module without build-id gets 8 bytes of hash and `hashed` */
+    uint8_t hashed;
+    uint8_t is_main;         /* the executable; its path is filled from /proc/self/exe */
+    char path[1024];
+} tn_module_info;
+
+/* 1 and *out filled when addr lies in a PT_LOAD segment of a loaded module, else 0 (anonymous code). */
+int tn_module_of(const void *addr, tn_module_info *out);
+/* The last part of a path. */
+const char *tn_basename(const char *path);
+/* Whether a file's name is that of a CUDA driver (libcuda.so...), a shared CUDA runtime (libcudart.so..., libcudart-*.so), or NVML
+ * (libnvidia-ml.so...), by its basename. Exact: "libcudart_static" or "libcudadebugger" are none of them. */
+int tn_is_libcuda(const char *path);
+int tn_is_libcudart(const char *path);
+int tn_is_nvml(const char *path);
+
+#endif
