@@ -17,7 +17,8 @@ int tn_callsite_start(tn_journal *journal, const char *own_dir);
  * frames below `caller`) and of shared CUDA runtimes (modules for which tn_is_libcudart holds) are skipped; then at most TN_FRAMES_MAX
  * frames, deepest first. The key is a 64-bit hash of (build-id, offset) pairs; anonymous code is one `jit` frame however many of them
  * follow each other. The first time a chain is seen its MODULE and SITE records are written before the id is returned. Two chains of raw
- * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left. */
+ * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left. Frames whose module has the same build-id are equal wherever it is
+ * loaded. outer_api and flags of the record are those of the first time. errno is kept. */
 uint32_t tn_callsite(const void *caller, uint16_t outer_api);
 
 /* Around the real dlclose: while one runs, caches are neither read nor filled; afterwards they have a new generation. */
@@ -25,7 +26,8 @@ void tn_callsite_dlclose_begin(void);
 void tn_callsite_dlclose_end(void);
 
 /* The seam for the verified-slot cache: a function that fills `frames` (return addresses, deepest first, the first one is `caller`) and returns how
- * many, at most max. The slow path (libunwind) is the default; the own walk is the other one. */
+ * many, at most max (never more than TN_FRAMES_MAX + 24); 0 when `caller` is not on the stack it saw: the site is then {caller}, TN_SF_CALLER_ONLY.
+ * The own walk until tn_callsite_start(), then libunwind where it was to be had. errno may be changed: tn_callsite() restores it. */
 typedef int (*tn_unwind_fn)(const void *caller, uint64_t *frames, int max);
 extern tn_unwind_fn tn_unwind;
 

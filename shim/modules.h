@@ -8,6 +8,7 @@
 
 typedef struct tn_module_info {
     uint64_t base, end;      /* load base (link_map's l_addr) and the end of the last PT_LOAD */
+    uint64_t segment, segment_end; /* the PT_LOAD that holds the address asked for; it stays this module's until a dlclose */
     uint8_t build_id[32];
     uint8_t build_id_bytes;  /* never 0 for a file: a module without build-id gets 8 bytes of hash and `hashed` */
     uint8_t hashed;
@@ -15,7 +16,7 @@ typedef struct tn_module_info {
     char path[1024];
 } tn_module_info;
 
-/* 1 and *out filled when addr lies in a PT_LOAD segment of a loaded module, else 0 (anonymous code). */
+/* 1 and *out filled when addr lies in a PT_LOAD segment of a loaded module (the kernel's vdso is one), else 0 (anonymous code). */
 int tn_module_of(const void *addr, tn_module_info *out);
 /* The last part of a path. */
 const char *tn_basename(const char *path);

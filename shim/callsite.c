@@ -1,0 +1,186 @@
+/* From a hook's return address to a site id. See callsite.h; the tables are in callsite_tables.h. A hit costs the unwinder, one hash and one
+ * compare of the raw chain. Only a miss turns addresses into (module, offset) pairs and asks the loader. */
+#include "shim/callsite.h"
+
+#include <errno.h>
+
+#include "shim/callsite_tables.h"
+#include "shim/modules.h"
+#include "shim/unwind.h"
+
+_Static_assert(TN_UNWIND_MAX == TN_FRAMES_MAX + 24, "callsite.h promises it");
+
+/* One more than a site holds, to know whether the chain goes on. Enough unless frames are skipped or merged (TN_RAW_DEEPER). */
+#define RAW_FRAMES ((int)TN_FRAMES_MAX + 1)
+
+tn_unwind_fn tn_unwind = tn_unwind_own;
+static tn_journal *the_journal;
+
+int tn_callsite_start(tn_journal *journal, const char *own_dir)
+{
+    the_journal = journal;
+    if (tn_unwind_libunwind_open(own_dir) != 0)
+        return -1;
+    tn_unwind = tn_unwind_libunwind;
+    return 0;
+}
+
+void tn_callsite_dlclose_begin(void)
+{
+    tn_epoch_dlclose_begin();
+}
+
+void tn_callsite_dlclose_end(void)
+{
+    tn_epoch_dlclose_end();
+}
+
+typedef struct chain {
+    tn_site_frame frames[TN_FRAMES_MAX];
+    uint32_t count;
+    uint32_t flags;
+    uint64_t key;
+    int open; /* the raw frames ended before it was known whether more would follow */
+} chain;
+
+/* The key's definition: for each frame, deepest first, the module's hash and the offset are mixed in. It stands in journals and plans and must
+ * never change. */
+static uint64_t mix(uint64_t key, uint64_t x)
+{
+    key = (key ^ x) * 0x9e3779b97f4a7c15u;
+    key ^= key >> 32;
+    key *= 0xd6e8feb86659fd93u;
+    return key ^ (key >> 29);
+}
+
+/* A copy of the entry of the module that holds a return address; the jit entry for anonymous code. 0: no memory left. The address before
+ * it is looked up: a call that never returns may be a module's last instruction. */
+static int module_at(uint64_t epoch, uint64_t addr, tn_site_module *out)
+{
+    tn_tables_lock();
+    const tn_site_module *m = tn_site_module_at(epoch, addr - 1);
+    if (m)
+        *out = *m;
+    tn_tables_unlock();
+    if (m)
+        return 1;
+    tn_module_info info;
+    int found = tn_module_of((const void *)(addr - 1), &info);
+    tn_tables_lock();
+    m = found ? tn_site_module_intern(the_journal, epoch, &info) : tn_site_module_jit(the_journal);
+    if (m)
+        *out = *m;
+    tn_tables_unlock();
+    return m != NULL;
+}
+
+static int append(chain *c, const tn_site_module *m, uint64_t addr)
+{
+    if (c->count == TN_FRAMES_MAX) {
+        c->flags |= TN_SF_CUT;
+        return 0;
+    }
+    uint64_t offset = m->is_jit ? 0 : addr - m->base;
+    c->frames[c->count++] = (tn_site_frame){ m->identity, m->record, offset };
+    c->key = mix(mix(c->key, m->hash), offset);
+    return 1;
+}
+
+/* Turns raw frames into a chain: the CUDA runtime's are left out, runs of anonymous code become one frame. 0: no memory left. */
+static int canonicalise(uint64_t epoch, const uint64_t *raw, int n, int max, chain *c)
+{
+    int after_jit = 0;
+    c->count = 0;
+    c->key = 0x54454e5552450002u;
+    c->open = 0;
+    for (int i = 0; i < n; i++) {
+        tn_site_module m;
+        if (!module_at(epoch, raw[i], &m))
+            return 0;
+        if (m.is_cudart || (m.is_jit && after_jit))
+            continue;
+        after_jit = m.is_jit;
+        if (!append(c, &m, raw[i]))
+            return 1;
+    }
+    c->open = n == max;
+    if (c->count == 0) { /* nothing but the runtime: then its caller within is the best there is */
+        tn_site_module m;
+        c->flags |= TN_SF_CALLER_ONLY;
+        return module_at(epoch, raw[0], &m) && append(c, &m, raw[0]);
+    }
+    return 1;
+}
+
+static int unwind(const void *caller, uint64_t *raw, int max, uint32_t *flags)
+{
+    int n = tn_unwind(caller, raw, max);
+    *flags = tn_unwind == tn_unwind_own ? TN_SF_OWN_WALK : 0;
+    if (n > 0)
+        return n;
+    *flags |= TN_SF_CALLER_ONLY;
+    raw[0] = (uint64_t)caller;
+    return 1;
+}
+
+static void keep(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, uint32_t value)
+{
+    tn_tables_lock();
+    tn_rawcache_insert(epoch, hash, raw, n, value);
+    tn_tables_unlock();
+}
+
+static uint32_t intern(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, const chain *c, uint16_t outer_api)
+{
+    tn_tables_lock();
+    uint32_t site = tn_site_intern(the_journal, c->key, c->frames, c->count, outer_api, c->flags);
+    if (site != TN_SITE_NONE)
+        tn_rawcache_insert(epoch, hash, raw, n, site);
+    tn_tables_unlock();
+    return site;
+}
+
+/* For chains that RAW_FRAMES frames do not decide: the same again with all frames there may be. */
+static uint32_t look_deeper(uint64_t epoch, const void *caller, uint16_t outer_api)
+{
+    uint64_t raw[TN_UNWIND_MAX];
+    chain c;
+    uint32_t site;
+    int n = unwind(caller, raw, TN_UNWIND_MAX, &c.flags);
+    uint64_t hash = tn_rawcache_hash(raw, n);
+    if (tn_rawcache_find(epoch, hash, raw, n, &site))
+        return site;
+    if (!canonicalise(epoch, raw, n, TN_UNWIND_MAX, &c))
+        return TN_SITE_NONE;
+    if (c.open)
+        c.flags |= TN_SF_CUT;
+    return intern(epoch, hash, raw, n, &c, outer_api);
+}
+
+static uint32_t miss(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, uint32_t flags, const void *caller, uint16_t outer_api)
+{
+    chain c;
+    c.flags = flags;
+    if (!canonicalise(epoch, raw, n, RAW_FRAMES, &c))
+        return TN_SITE_NONE;
+    if (!c.open)
+        return intern(epoch, hash, raw, n, &c, outer_api);
+    keep(epoch, hash, raw, n, TN_RAW_DEEPER);
+    return look_deeper(epoch, caller, outer_api);
+}
+
+uint32_t tn_callsite(const void *caller, uint16_t outer_api)
+{
+    int saved = errno;
+    uint64_t epoch = tn_epoch();
+    uint64_t raw[RAW_FRAMES];
+    uint32_t flags, site;
+    int n = unwind(caller, raw, RAW_FRAMES, &flags);
+    uint64_t hash = tn_rawcache_hash(raw, n);
+    if (!tn_rawcache_find(epoch, hash, raw, n, &site))
+        site = miss(epoch, hash, raw, n, flags, caller, outer_api);
+    else if (site == TN_RAW_DEEPER)
+        site = look_deeper(epoch, caller, outer_api);
+    errno = saved;
+    return site;
+}

@@ -1,0 +1,20 @@
+/* The two ways to get a chain of return addresses (tn_unwind_fn, callsite.h). Any thread may call either; neither takes a lock of ours.
+ * They look at the calling thread's stack only. */
+#ifndef TENURE_SHIM_UNWIND_H
+#define TENURE_SHIM_UNWIND_H
+
+#include <stdint.h>
+
+/* Most frames that may be asked for, and most frames of our own and of the driver's side that may lie below `caller`. */
+#define TN_UNWIND_MAX 40
+#define TN_UNWIND_LEADING_MAX 24
+
+/* Opens libunwind: OWN_DIR/libunwind.so.8 (own_dir may be NULL), $TENURE_LIBUNWIND, the bare name; in this order. 0, or -1 where there is
+ * none. One thread, once, where the loader may be called. */
+int tn_unwind_libunwind_open(const char *own_dir);
+/* Only after a successful open. Takes the loader's lock on code that it has not seen before. */
+int tn_unwind_libunwind(const void *caller, uint64_t *frames, int max);
+/* By frame pointers, within the bounds of the thread's stack. No lock; one call to pthread_getattr_np for each thread. */
+int tn_unwind_own(const void *caller, uint64_t *frames, int max);
+
+#endif
