@@ -6,7 +6,6 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
-export CUDA_HOME
 
 say() { printf '%s\n' "$*"; }
 

@@ -31,6 +31,7 @@ def _cuda_repository_impl(ctx):
     found = {name: _find(ctx, home, name, places) for name, places in _FILES.items()}
     for name in ["libcudart.so", "libcudart_static.a", "stubs/libcuda.so"]:
         ctx.symlink(found[name], "lib/" + name)
+    ctx.symlink(found["libcudart.so"].dirname, "lib64")
     for folder in ["bin", "include", "nvvm"]:
         if ctx.path(home + "/" + folder).exists:
             ctx.symlink(home + "/" + folder, folder)
