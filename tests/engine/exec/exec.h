@@ -50,6 +50,8 @@ void forward_prefill(struct engine *eng, const struct model_weights *w, int seq,
 void forward_decode(struct engine *eng, const struct model_weights *w, int seq);
 void forward_release(void);
 void attention_prefill(struct engine *eng, const struct model_weights *w, int layer, int n_tokens);
+void attention_prefill_report(void);
+void attention_prefill_release(void);
 void kv_write(struct engine *eng, int seq, int layer, cudaStream_t stream);
 void kv_write_release(void);
 double perplexity_run(struct engine *eng, const struct model_weights *w);
