@@ -1,0 +1,43 @@
+/* A run folder (or one journal) turned into one report. A tn_report owns everything it holds, the open
+ * journals included, until tn_report_free; nothing of the journals is copied that can be pointed at. Not
+ * thread-safe: one thread a report. Nothing here asks a driver, a clock or the environment, so the same
+ * files give the same bytes. */
+#ifndef TENURE_REPORT_REPORT_H
+#define TENURE_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "ledger/tn_error.h"
+
+typedef struct tn_report tn_report;
+
+#define TN_REPORT_MESSAGE 1536 /* room for one sentence with a path in it */
+
+/* Loads PATH, a folder with *.tnj files or a single journal, and replays it.
+ * On failure *out is NULL and `message` holds one sentence without a newline, fit for the user:
+ *   TN_E_OPEN      missing or unreadable
+ *   TN_E_EMPTY     a folder with no journal
+ *   TN_E_FORMAT, TN_E_VERSION, TN_E_TRUNCATED  no journal there can be read (of several: the first one's error)
+ *   TN_E_NOMEM
+ * Where only some journals of a folder cannot be read, the others are reported and tn_report_warning() names
+ * each bad one. `message` may not be NULL. */
+TN_MUST_USE tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPORT_MESSAGE]);
+void tn_report_free(tn_report *report);
+
+/* 1 when every journal was read to its end; 0 when a journal or a part of one is missing from the report. */
+int tn_report_complete(const tn_report *report);
+/* The i-th warning, from 0: one sentence each; NULL past the end. Also printed at the head of the text. */
+const char *tn_report_warning(const tn_report *report, size_t i);
+
+typedef struct tn_report_options {
+    size_t top;  /* sites shown in the text; 0: none */
+    int full;    /* all frames of a stack, all rows of the coverage table */
+} tn_report_options;
+
+/* Writes the text: at most 100 columns, except where one name or path alone is longer. 0, or -1 when `out` failed. */
+int tn_report_text(tn_report *report, const tn_report_options *options, FILE *out);
+/* Writes the JSON document, sizes as 64-bit integers, and a final newline. 0, or -1 when `out` failed or no
+ * memory was left (then nothing is written). */
+int tn_report_json(tn_report *report, FILE *out);
+
+#endif

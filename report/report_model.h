@@ -1,0 +1,106 @@
+/* The report's model: what loading and replay fill in and what text and JSON print. Owned by one tn_report
+ * and used by one thread. Indices instead of pointers wherever an array grows; every array stays in an
+ * order that depends on the journals alone. */
+#ifndef TENURE_REPORT_REPORT_MODEL_H
+#define TENURE_REPORT_REPORT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "ledger/journal_reader.h"
+#include "report/report.h"
+#include "report/report_symbol.h"
+
+/* Counts and bytes of one line. The peaks of a line that sums others are peaks of the sum. */
+typedef struct tn_stat {
+    uint64_t allocs, frees, refused; /* calls: granted; freed; answered with an error */
+    uint64_t live_requested, peak_requested, live_backed, peak_backed;
+} tn_stat;
+
+/* Where memory is: places[TN_PLACE_HOST] is the host, the others are devices. */
+#define TN_PLACE_HOST 0u
+typedef struct tn_place {
+    uint8_t uuid[16];
+    int has_uuid;
+    uint32_t ordinal;        /* in the first process that named it; TN_DEVICE_NONE = unknown */
+    const char *name;        /* NULL = no DEVICE record */
+    uint64_t total_bytes;    /* 0 = unknown */
+    tn_stat total;           /* the kinds for which tn_kind_is_summed() */
+    tn_stat kinds[TN_KIND_COUNT];
+    tn_stat *apis;           /* [api * TN_KIND_COUNT + kind] */
+    uint64_t ended_with_context; /* blocks that a reset or a destroyed context ended */
+} tn_place;
+
+typedef struct tn_api { /* one name, over all processes */
+    const char *name;
+    uint8_t level, klass;
+    uint64_t resolved, calls;
+} tn_api;
+
+typedef struct tn_site { /* one key, over all processes */
+    uint64_t key;
+    const tn_rec_site *record; /* NULL: no stack */
+    uint32_t process;          /* whose module table the record's frames refer to */
+    uint32_t first_row;        /* chain through tn_row.next; TN_NO_INDEX ends it */
+} tn_site;
+
+#define TN_NO_INDEX UINT32_MAX
+#define TN_ROW_APIS 6
+typedef struct tn_row { /* what the report prints as a site: key, kind and place */
+    uint32_t site, place, next;
+    uint8_t kind, api_count;
+    uint32_t apis[TN_ROW_APIS]; /* the calls it allocated by, in order of appearance */
+    tn_stat stat;
+} tn_row;
+
+typedef struct tn_process {
+    tn_reader *reader;
+    char *journal;         /* file name */
+    uint32_t *api_of;      /* the journal's api id -> index in apis, or TN_NO_INDEX */
+    uint32_t *site_of;     /* the journal's site id -> index in sites, or TN_NO_INDEX */
+    uint32_t *place_of;    /* [256] ordinal -> index in places, or TN_NO_INDEX */
+    uint32_t api_end, site_end;
+    uint64_t start_ns;     /* on the clock on which the processes of the run are merged */
+    uint64_t frees_unknown;  /* frees of blocks that the journal does not know */
+    uint64_t frees_failed;   /* frees that the driver refused: the block stays */
+    uint64_t replaced;       /* addresses handed out again although their free was never seen */
+} tn_process;
+
+typedef struct tn_phase_mark { uint32_t process; uint8_t phase; uint64_t cause, at_ns; } tn_phase_mark;
+
+struct tn_report {
+    char *path;
+    json_t *run;             /* run.json, or NULL */
+    tn_process *processes; size_t process_count;
+    tn_place *places; size_t place_count;
+    tn_api *apis; size_t api_count;
+    tn_site *sites; size_t site_count;
+    tn_row *rows; size_t row_count;      /* sorted for printing once the replay is over */
+    tn_phase_mark *phases; size_t phase_count;
+    char **warnings; size_t warning_count;
+    uint64_t dropped_events;
+    tn_stat reserved, mapped; /* address ranges, not physical memory */
+    tn_symbols *symbols;
+    int incomplete;
+};
+
+/* In the device's sum: everything that takes the device's memory and belongs to this program. Imported
+ * memory is another's, a graph's own memory is shown apart, host memory is at the host. */
+static inline int tn_kind_is_summed(uint8_t kind)
+{
+    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED;
+}
+static inline int tn_kind_is_host(uint8_t kind)
+{
+    return kind == TN_KIND_PINNED || kind == TN_KIND_REGISTERED;
+}
+
+/* Replays all journals of a loaded report, in one order, into places, rows, phases and counters. */
+TN_MUST_USE tn_error tn_replay(tn_report *report);
+
+/* Appends one warning (printf); silently keeps none when memory is out, which loading reports by itself. */
+void tn_report_warn(tn_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,424 @@
+/* Replays the events of all processes in one order and keeps the counts: what was alive, how high it got, where
+ * it came from. What the program did wrong, or the journal does not know, is counted and never invented. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_blocks.h"
+#include "report/report_merge.h"
+
+typedef struct replay {
+    tn_report *report;
+    tn_blocks blocks;
+    uint32_t process; /* whose event is being replayed */
+    size_t row_capacity;
+    tn_error error;   /* the first; TN_E_NOMEM is the only one there is */
+} replay;
+
+static void stat_add(tn_stat *s, uint64_t requested, uint64_t backed)
+{
+    s->live_requested += requested;
+    s->live_backed += backed;
+    if (s->live_requested > s->peak_requested)
+        s->peak_requested = s->live_requested;
+    if (s->live_backed > s->peak_backed)
+        s->peak_backed = s->live_backed;
+}
+
+static void stat_take(tn_stat *s, uint64_t requested, uint64_t backed)
+{
+    s->live_requested -= requested;
+    s->live_backed -= backed;
+}
+
+static uint32_t api_index(const replay *r, uint32_t id)
+{
+    const tn_process *p = &r->report->processes[r->process];
+    return id < p->api_end ? p->api_of[id] : TN_NO_INDEX;
+}
+
+/* The call that the program made: the outermost one. */
+static uint32_t event_api(const replay *r, const tn_event *e)
+{
+    return api_index(r, e->outer_api ? e->outer_api : e->api);
+}
+
+static uint32_t event_place(replay *r, const tn_event *e, uint8_t kind)
+{
+    uint32_t place = TN_PLACE_HOST;
+    if (!tn_kind_is_host(kind))
+        r->error = tn_merge_place(r->report, r->process, e->device, &place);
+    if (r->error == TN_OK && !r->report->places[place].apis) {
+        r->report->places[place].apis = calloc(r->report->api_count * TN_KIND_COUNT + 1, sizeof(tn_stat));
+        if (!r->report->places[place].apis)
+            r->error = TN_E_NOMEM;
+    }
+    return place;
+}
+
+static uint32_t event_row(replay *r, const tn_event *e, uint32_t place, uint32_t api)
+{
+    tn_report *report = r->report;
+    const tn_process *p = &report->processes[r->process];
+    uint32_t site = e->site < p->site_end ? p->site_of[e->site] : TN_NO_INDEX;
+    if (site == TN_NO_INDEX) /* its SITE record was dropped */
+        site = p->site_of[TN_SITE_NONE];
+    uint32_t i = report->sites[site].first_row;
+    while (i != TN_NO_INDEX && (report->rows[i].place != place || report->rows[i].kind != e->kind))
+        i = report->rows[i].next;
+    if (i == TN_NO_INDEX) {
+        if (report->row_count == r->row_capacity) {
+            size_t capacity = r->row_capacity ? r->row_capacity * 2 : 256;
+            tn_row *grown = realloc(report->rows, capacity * sizeof(*grown));
+            if (!grown) {
+                r->error = TN_E_NOMEM;
+                return TN_NO_INDEX;
+            }
+            report->rows = grown;
+            r->row_capacity = capacity;
+        }
+        i = (uint32_t)report->row_count++;
+        report->rows[i] = (tn_row){.site = site, .place = place, .kind = e->kind, .next = report->sites[site].first_row};
+        report->sites[site].first_row = i;
+    }
+    tn_row *row = &report->rows[i];
+    unsigned k = 0;
+    while (k < row->api_count && row->apis[k] != api)
+        k++;
+    if (k == row->api_count && k < TN_ROW_APIS && api != TN_NO_INDEX)
+        row->apis[row->api_count++] = api;
+    return i;
+}
+
+/* The lines that one block or call counts in; NULL where it counts in none. */
+typedef struct lines { tn_stat *each[4]; } lines;
+
+static lines lines_of(const tn_report *report, uint32_t place, uint8_t kind, uint32_t row, uint32_t api)
+{
+    tn_place *p = &report->places[place];
+    lines l = {{&p->kinds[kind], NULL, NULL, NULL}};
+    if (!tn_kind_is_host(kind) && tn_kind_is_summed(kind))
+        l.each[1] = &p->total;
+    if (row != TN_NO_INDEX)
+        l.each[2] = &report->rows[row].stat;
+    if (api != TN_NO_INDEX)
+        l.each[3] = &p->apis[(size_t)api * TN_KIND_COUNT + kind];
+    return l;
+}
+
+/* Takes a block's bytes out of every line and forgets it. */
+static void end_block(replay *r, uint32_t index)
+{
+    const tn_block *b = &r->blocks.blocks[index];
+    lines l = lines_of(r->report, b->place, b->kind, b->row, b->api);
+    for (int i = 0; i < 4; i++)
+        if (l.each[i])
+            stat_take(l.each[i], b->requested, b->backed);
+    tn_blocks_remove(&r->blocks, index);
+}
+
+/* Which numbers a kind's blocks are known by. Imported memory, and blocks that the shim did not know, have
+ * only the call to tell it from. */
+static uint8_t event_space(const replay *r, const tn_event *e)
+{
+    if (e->kind == TN_KIND_VMM_HANDLE)
+        return TN_BLOCK_VMM_HANDLE;
+    if (e->kind == TN_KIND_ARRAY || e->kind == TN_KIND_MIPMAP)
+        return TN_BLOCK_ARRAY;
+    if (e->kind != TN_KIND_IMPORTED && e->kind != TN_KIND_NONE)
+        return TN_BLOCK_ADDRESS;
+    uint32_t api = api_index(r, e->api);
+    const char *name = api == TN_NO_INDEX ? "" : r->report->apis[api].name;
+    if (strstr(name, "ShareableHandle") || strstr(name, "cuMemRelease"))
+        return TN_BLOCK_VMM_HANDLE;
+    if (strstr(name, "ImportExternalMemory") || strstr(name, "DestroyExternalMemory"))
+        return TN_BLOCK_EXTERNAL;
+    if (strstr(name, "Array") || strstr(name, "Mipmap"))
+        return TN_BLOCK_ARRAY;
+    return TN_BLOCK_ADDRESS;
+}
+
+static void replay_alloc(replay *r, const tn_event *e)
+{
+    if (e->kind == TN_KIND_NONE || e->kind >= TN_KIND_COUNT)
+        return;
+    uint32_t api = event_api(r, e);
+    uint32_t place = event_place(r, e, e->kind);
+    uint32_t row = r->error == TN_OK ? event_row(r, e, place, api) : TN_NO_INDEX;
+    if (r->error != TN_OK)
+        return;
+    lines l = lines_of(r->report, place, e->kind, row, api);
+    for (int i = 0; i < 4; i++) {
+        if (!l.each[i])
+            continue;
+        if (e->result != 0)
+            l.each[i]->refused++;
+        else
+            l.each[i]->allocs++;
+    }
+    if (e->result != 0 || e->addr == 0) /* a granted request of size 0 has no block */
+        return;
+    uint8_t space = event_space(r, e);
+    uint32_t old = tn_blocks_find(&r->blocks, r->process, space, e->addr);
+    if (old != TN_BLOCK_NONE) {
+        r->report->processes[r->process].replaced++;
+        end_block(r, old);
+    }
+    tn_block block = {.addr = e->addr, .requested = e->bytes, .backed = e->aux, .process = r->process, .ctx = e->ctx,
+                      .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind};
+    uint32_t index;
+    r->error = tn_blocks_add(&r->blocks, &block, &index);
+    for (int i = 0; i < 4 && r->error == TN_OK; i++)
+        if (l.each[i])
+            stat_add(l.each[i], e->bytes, e->aux);
+}
+
+static void replay_free(replay *r, const tn_event *e)
+{
+    tn_process *p = &r->report->processes[r->process];
+    if (e->addr == 0) /* freeing NULL is legal and frees nothing */
+        return;
+    if (e->result != 0) {
+        p->frees_failed++;
+        return;
+    }
+    uint32_t index = tn_blocks_find(&r->blocks, r->process, event_space(r, e), e->addr);
+    if (index == TN_BLOCK_NONE) {
+        p->frees_unknown++;
+        return;
+    }
+    tn_block *b = &r->blocks.blocks[index];
+    if (--b->refs > 0) /* a handle that was retained needs as many releases */
+        return;
+    uint32_t api = event_api(r, e);
+    lines l = lines_of(r->report, b->place, b->kind, b->row, api);
+    for (int i = 0; i < 4; i++)
+        if (l.each[i])
+            l.each[i]->frees++;
+    /* A released handle keeps its memory until the last mapping of it is gone. */
+    if (b->maps > 0)
+        tn_blocks_unindex(&r->blocks, index);
+    else
+        end_block(r, index);
+}
+
+/* ---- address ranges: reservations and mappings, which are no memory ---- */
+
+static void add_range(replay *r, const tn_event *e, uint8_t space, tn_stat *stat)
+{
+    if (e->result != 0) {
+        stat->refused++;
+        return;
+    }
+    stat->allocs++;
+    uint32_t old = tn_blocks_find(&r->blocks, r->process, space, e->addr);
+    if (old != TN_BLOCK_NONE) {
+        stat_take(stat, r->blocks.blocks[old].requested, 0);
+        tn_blocks_remove(&r->blocks, old);
+    }
+    tn_block block = {.addr = e->addr, .requested = e->bytes, .process = r->process, .handle = TN_NO_INDEX, .space = space};
+    if (space == TN_BLOCK_MAPPING) {
+        block.handle = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->aux);
+        if (block.handle != TN_BLOCK_NONE)
+            r->blocks.blocks[block.handle].maps++;
+    }
+    uint32_t index;
+    r->error = tn_blocks_add(&r->blocks, &block, &index);
+    stat_add(stat, e->bytes, 0);
+}
+
+static void drop_range(replay *r, uint32_t index, tn_stat *stat)
+{
+    tn_block b = r->blocks.blocks[index];
+    stat->frees++;
+    stat_take(stat, b.requested, 0);
+    tn_blocks_remove(&r->blocks, index);
+    if (b.handle == TN_NO_INDEX)
+        return;
+    tn_block *handle = &r->blocks.blocks[b.handle];
+    if (--handle->maps == 0 && !handle->indexed)
+        end_block(r, b.handle);
+}
+
+static void replay_unmap(replay *r, const tn_event *e)
+{
+    /* One unmap may cover many mappings. The driver's granularity is 2 MiB: over a gap it is as wide as the step. */
+    const uint64_t step = 2u << 20;
+    if (e->result != 0)
+        return;
+    uint64_t at = e->addr, end = e->addr + e->bytes;
+    do {
+        uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, at);
+        uint64_t width = step;
+        if (index != TN_BLOCK_NONE) {
+            width = r->blocks.blocks[index].requested ? r->blocks.blocks[index].requested : step;
+            drop_range(r, index, &r->report->mapped);
+        }
+        if (width > end - at) /* also where the end wraps */
+            break;
+        at += width;
+    } while (at < end);
+}
+
+static void replay_unreserve(replay *r, const tn_event *e)
+{
+    uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_RESERVATION, e->addr);
+    if (e->result == 0 && index != TN_BLOCK_NONE)
+        drop_range(r, index, &r->report->reserved);
+}
+
+/* ---- contexts ---- */
+
+/* What dies with its context. Stream-ordered blocks belong to a pool of the device and physical handles to the
+ * process: a reset leaves both. */
+static int dies_with_context(const tn_block *b)
+{
+    return b->space <= TN_BLOCK_EXTERNAL && b->space != TN_BLOCK_VMM_HANDLE && b->kind != TN_KIND_ASYNC && b->kind != TN_KIND_POOL;
+}
+
+static void replay_context(replay *r, const tn_event *e)
+{
+    if (e->result != 0 || e->ctx == 0 || (e->kind != TN_CTX_RESET && e->kind != TN_CTX_DESTROY))
+        return;
+    for (uint32_t i = 0; i < r->blocks.count; i++) {
+        const tn_block *b = &r->blocks.blocks[i];
+        if (!b->used || b->process != r->process || b->ctx != e->ctx || !dies_with_context(b))
+            continue;
+        r->report->places[b->place].ended_with_context++;
+        end_block(r, i);
+    }
+}
+
+static void replay_phase(replay *r, const tn_event *e)
+{
+    tn_report *report = r->report;
+    tn_phase_mark *grown = realloc(report->phases, (report->phase_count + 1) * sizeof(*grown));
+    if (!grown) {
+        r->error = TN_E_NOMEM;
+        return;
+    }
+    report->phases = grown;
+    grown[report->phase_count++] = (tn_phase_mark){.process = r->process, .phase = e->kind, .cause = e->aux2,
+                                                   .at_ns = tn_reader_ns(report->processes[r->process].reader, e->tsc)};
+}
+
+static void replay_event(replay *r, const tn_event *e)
+{
+    switch (e->type) {
+    case TN_EV_ALLOC:
+        replay_alloc(r, e);
+        break;
+    case TN_EV_FREE:
+        replay_free(r, e);
+        break;
+    case TN_EV_VMM_RESERVE:
+        add_range(r, e, TN_BLOCK_RESERVATION, &r->report->reserved);
+        break;
+    case TN_EV_VMM_UNRESERVE:
+        replay_unreserve(r, e);
+        break;
+    case TN_EV_VMM_MAP:
+        add_range(r, e, TN_BLOCK_MAPPING, &r->report->mapped);
+        break;
+    case TN_EV_VMM_UNMAP:
+        replay_unmap(r, e);
+        break;
+    case TN_EV_EXPORT:
+        if (e->kind == TN_EXPORT_RETAIN && e->result == 0) {
+            uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->addr);
+            if (index != TN_BLOCK_NONE)
+                r->blocks.blocks[index].refs++;
+        }
+        break;
+    case TN_EV_CONTEXT:
+        replay_context(r, e);
+        break;
+    case TN_EV_PHASE:
+        replay_phase(r, e);
+        break;
+    default: /* work, waits, graphs and the rest move no bytes */
+        break;
+    }
+}
+
+/* ---- one order over all processes ---- */
+
+typedef struct head { uint64_t ns; const tn_event *event; uint32_t process; } head;
+
+static int head_before(const head *a, const head *b)
+{
+    return a->ns != b->ns ? a->ns < b->ns : a->process < b->process;
+}
+
+static void sift_down(head *heap, size_t count, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
+            if (head_before(&heap[child], &heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        head swap = heap[i];
+        heap[i] = heap[least];
+        heap[least] = swap;
+        i = least;
+    }
+}
+
+static int next_of(tn_report *report, head *h)
+{
+    tn_process *p = &report->processes[h->process];
+    h->event = tn_reader_next(p->reader, NULL);
+    if (!h->event)
+        return 0;
+    uint64_t ns = p->start_ns + tn_reader_ns(p->reader, h->event->tsc);
+    if (ns > h->ns) /* the reader's order holds within a process, whatever the clock does */
+        h->ns = ns;
+    return 1;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const tn_row *x = a, *y = b;
+    if (x->stat.peak_backed != y->stat.peak_backed)
+        return x->stat.peak_backed > y->stat.peak_backed ? -1 : 1;
+    if (x->stat.peak_requested != y->stat.peak_requested)
+        return x->stat.peak_requested > y->stat.peak_requested ? -1 : 1;
+    uint64_t calls_x = x->stat.allocs + x->stat.refused, calls_y = y->stat.allocs + y->stat.refused;
+    if (calls_x != calls_y)
+        return calls_x > calls_y ? -1 : 1;
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+tn_error tn_replay(tn_report *report)
+{
+    replay r = {.report = report};
+    head *heap = calloc(report->process_count, sizeof(*heap));
+    if (!heap)
+        return TN_E_NOMEM;
+    size_t count = 0;
+    for (size_t i = 0; i < report->process_count; i++) {
+        tn_reader_rewind(report->processes[i].reader);
+        heap[count] = (head){.process = (uint32_t)i};
+        if (next_of(report, &heap[count]))
+            count++;
+    }
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(heap, count, i);
+    while (count > 0 && r.error == TN_OK) {
+        r.process = heap[0].process;
+        replay_event(&r, heap[0].event);
+        if (!next_of(report, &heap[0]))
+            heap[0] = heap[--count];
+        sift_down(heap, count, 0);
+    }
+    free(heap);
+    tn_blocks_free(&r.blocks);
+    if (r.error == TN_OK && report->row_count)
+        qsort(report->rows, report->row_count, sizeof(tn_row), by_size);
+    return r.error;
+}

@@ -1,0 +1,23 @@
+/* Parts of the text that have files of their own, and the helpers they share. All write to the caller's
+ * stream and own nothing; write errors are left in the stream for tn_report_text to find. */
+#ifndef TENURE_REPORT_REPORT_TEXT_PARTS_H
+#define TENURE_REPORT_REPORT_TEXT_PARTS_H
+
+#include <stdio.h>
+
+#include "report/report_model.h"
+#include "report/report_names.h"
+
+#define TN_TEXT_COLUMNS 100u
+
+/* Control characters become '?'; beyond `limit` bytes the text is cut and ends in "...". */
+void tn_text_clean(FILE *out, const char *text, size_t limit);
+/* Words of `text`, cleaned, in lines of TN_TEXT_COLUMNS, and a newline. */
+void tn_text_wrap(FILE *out, const char *first_indent, const char *indent, const char *text);
+/* "device 0", "no device" or "host". */
+void tn_text_place(const tn_place *place, int is_host, char out[TN_FIGURE]);
+
+void tn_text_sites(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_coverage(const tn_report *report, const tn_report_options *options, FILE *out);
+
+#endif

@@ -1,0 +1,131 @@
+/* Sites with their stacks, and the coverage section. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report_text_parts.h"
+
+enum { SHORT_STACK = 6 };
+
+/* One frame: module+offset and its name. Returns why there is no name. */
+static tn_symbol_state print_frame(tn_report *r, const tn_site *site, uint32_t i, int full, FILE *out)
+{
+    const struct tn_frame *frame = &site->record->frames[i];
+    tn_reader *reader = r->processes[site->process].reader;
+    const tn_rec_module *module = tn_reader_module(reader, frame->module);
+    const char *path = tn_reader_module_path(reader, frame->module);
+    const char *name = NULL;
+    uint64_t delta = 0;
+    tn_symbol_state state = TN_SYMBOL_NO_FILE;
+    char at[24] = "";
+    const char *base = "[unknown module]";
+    if (module && module->jit)
+        base = "[code in no file]";
+    else if (module && path && path[0])
+        base = tn_base_name(path);
+    if (module) {
+        state = tn_symbols_find(r->symbols, module, path, frame->offset, &name, &delta);
+        if (!module->jit)
+            snprintf(at, sizeof(at), "+0x%" PRIx64, frame->offset);
+    }
+    fputs("       ", out);
+    tn_text_clean(out, base, 48);
+    fputs(at, out);
+    size_t column = 7 + (strlen(base) > 48 ? 48 : strlen(base)) + strlen(at);
+    if (state == TN_SYMBOL_FOUND) {
+        char suffix[24];
+        snprintf(suffix, sizeof(suffix), "+0x%" PRIx64, delta);
+        fputs("  ", out);
+        tn_text_clean(out, name, full ? SIZE_MAX : TN_TEXT_COLUMNS - column - 2 - strlen(suffix));
+        fputs(suffix, out);
+    } else if (full) {
+        fprintf(out, "  (%s)", tn_symbol_state_text(state));
+    }
+    fputc('\n', out);
+    return state;
+}
+
+static void print_row(tn_report *r, const tn_row *row, size_t number, int full, size_t nameless[TN_SYMBOL_STATE_COUNT], FILE *out)
+{
+    char where[TN_FIGURE], a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE], d[TN_FIGURE];
+    const tn_site *site = &r->sites[row->site];
+    const tn_stat *s = &row->stat;
+    tn_text_place(&r->places[row->place], row->place == TN_PLACE_HOST, where);
+    fprintf(out, "%4zu. %016" PRIx64 "  %s, %s, ", number, site->key, where, tn_kind_name(row->kind));
+    for (unsigned i = 0; i < row->api_count; i++)
+        fprintf(out, "%s%s", i ? " " : "", r->apis[row->apis[i]].name);
+    fprintf(out, "\n      peak %s (backed %s), live %s (backed %s); %" PRIu64 " allocs, %" PRIu64 " frees", tn_format_bytes(s->peak_requested, a),
+            tn_format_bytes(s->peak_backed, b), tn_format_bytes(s->live_requested, c), tn_format_bytes(s->live_backed, d),
+            s->allocs, s->frees);
+    if (s->refused)
+        fprintf(out, ", %" PRIu64 " refused", s->refused);
+    fputc('\n', out);
+    if (!site->record) {
+        fputs(site->key == TN_SITE_NO_STACK ? "       no stack: called from a signal handler inside a hook\n"
+                                            : "       no stack was recorded\n", out);
+        return;
+    }
+    uint32_t count = site->record->frame_count, shown = full || count <= SHORT_STACK ? count : SHORT_STACK - 1;
+    for (uint32_t i = 0; i < shown; i++) {
+        tn_symbol_state state = print_frame(r, site, i, full, out);
+        nameless[state]++;
+    }
+    if (shown < count)
+        fprintf(out, "       ... %" PRIu32 " more\n", count - shown);
+    else if (site->record->flags & TN_SF_CUT)
+        fputs("       ... deeper frames were not recorded\n", out);
+    if (site->record->flags & TN_SF_CALLER_ONLY)
+        fputs("       only the caller is known\n", out);
+}
+
+void tn_text_sites(tn_report *r, const tn_report_options *options, FILE *out)
+{
+    size_t shown = options->top < r->row_count ? options->top : r->row_count;
+    size_t nameless[TN_SYMBOL_STATE_COUNT] = {0};
+    if (shown == r->row_count)
+        fprintf(out, "Sites (%zu, by peak backed bytes)\n", shown);
+    else
+        fprintf(out, "Sites (%zu of %zu, by peak backed bytes)\n", shown, r->row_count);
+    for (size_t i = 0; i < shown; i++)
+        print_row(r, &r->rows[i], i + 1, options->full, nameless, out);
+    for (int state = TN_SYMBOL_FOUND + 1; state < TN_SYMBOL_STATE_COUNT; state++)
+        if (nameless[state])
+            fprintf(out, "  %zu of the frames above have no name: %s.\n", nameless[state], tn_symbol_state_text((tn_symbol_state)state));
+    fputc('\n', out);
+}
+
+void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE *out)
+{
+    size_t resolved = 0, called = 0, silent = 0, notes = 0;
+    for (size_t i = 0; i < r->api_count; i++) {
+        resolved += r->apis[i].resolved > 0;
+        called += r->apis[i].calls > 0;
+        silent += r->apis[i].resolved > 0 && r->apis[i].calls == 0;
+    }
+    fputs("Coverage\n", out);
+    fprintf(out, "  %zu names hooked; %zu handed out by a resolver, %zu called.\n", r->api_count, resolved, called);
+    fprintf(out, "  %-42s %-8s %-10s %12s %12s\n", "name", "level", "class", "resolved", "calls");
+    for (size_t i = 0; i < r->api_count; i++) {
+        const tn_api *a = &r->apis[i];
+        if (a->calls || options->full)
+            fprintf(out, "  %-42s %-8s %-10s %12" PRIu64 " %12" PRIu64 "\n", a->name, tn_level_name(a->level), tn_class_name(a->klass),
+                    a->resolved, a->calls);
+    }
+    if (silent && !options->full)
+        fprintf(out, "  %zu more were resolved and never called.\n", silent);
+    for (size_t p = 0; p < r->process_count; p++) {
+        const char *text = NULL;
+        const tn_rec_coverage *record;
+        for (size_t i = 0; (record = tn_reader_coverage(r->processes[p].reader, i, &text)); i++) {
+            if (notes++ == 0)
+                fputs("  Not reached, turned off, or worth knowing:\n", out);
+            char indent[64];
+            snprintf(indent, sizeof(indent), "    pid %" PRIu32 ", %s: ", tn_reader_header(r->processes[p].reader)->pid,
+                     tn_coverage_name(record->what));
+            tn_text_wrap(out, indent, "      ", text ? text : "");
+        }
+    }
+    if (notes == 0)
+        fputs("  Nothing was found that the hooks could not reach.\n", out);
+}
