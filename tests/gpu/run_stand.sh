@@ -88,7 +88,7 @@ if [ ! -x "$programs/facts" ] || [ ! -e "$programs/libcupti_counter.so" ]; then
 fi
 
 echo "# $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)"
-echo "# $(uname -sr), glibc $(getconf GNU_LIBC_VERSION 2>/dev/null), $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+echo "# $(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null), $(date -u +%Y-%m-%dT%H:%M:%SZ)"
 
 same_as_bare() {
 	local name=$1 variant=$2 bare recorded

@@ -2,7 +2,8 @@
 
     stand_check.py counts REPORT COUNTS LEVELS   compares calls per API with CUPTI's counts (cupti_counter.c);
                                                  LEVELS is "driver" or "driver,runtime"
-    stand_check.py module REPORT NAME            wants a site whose stack has a module with NAME in its file name
+    stand_check.py module REPORT NAME            wants a site that allocated and whose stack has a module with NAME
+                                                 in its file name
 
 Exit code 0 if the check holds, 1 if not, 2 if a file cannot be read. The table goes to stdout.
 """
@@ -109,13 +110,14 @@ def check_counts(report_path, counts_path, levels):
 def check_module(report_path, name):
     found = 0
     for site in read_report(report_path)["sites"]:
-        if any(name in (frame.get("module") or "") for frame in site.get("frames", [])):
+        inside = any(name in (frame.get("module") or "") for frame in site.get("frames", []))
+        if inside and int(site.get("allocs", 0)) > 0:
             found += 1
             if found <= 3:
                 print(json.dumps({key: value for key, value in site.items() if key != "frames"}))
                 for frame in site["frames"]:
                     print("   ", frame.get("module"), frame.get("offset"), frame.get("symbol") or "")
-    print(f"sites with {name} in the stack: {found}")
+    print(f"allocating sites with {name} in the stack: {found}")
     return 0 if found else 1
 
 
