@@ -3,7 +3,7 @@
  * ones, each in a child process, and prints their observations. --kernels adds the sections that load a
  * small PTX kernel, --faults the one that provokes an illegal access. A section that dies or hangs
  * (20 s) is one line, SECTION.exit=..., an observation like any other, and does not stop the others. The exit
- * code is 0 if every section could be started, 1 if not, 2 for a section that does not exist.
+ * code is 0 if every section could observe, 1 if not (no libcuda), 2 for a section that does not exist.
  */
 #define _GNU_SOURCE
 #include "facts.h"
@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #define SECTION_SECONDS 20
+/* A section's exit code where it could observe nothing: no libcuda, no thread. */
+#define EXIT_NO_CUDA 3
 
 enum group { GROUP_DEFAULT, GROUP_KERNELS, GROUP_FAULTS };
 
@@ -75,7 +77,7 @@ void fact(const char *key, const char *format, ...)
 		used = sizeof line - 2;
 	line[used++] = '\n';
 	if (write(STDOUT_FILENO, line, (size_t)used) < 0)
-		_exit(3);
+		_exit(EXIT_NO_CUDA);
 }
 
 static const char *out_state(const void *out)
@@ -130,7 +132,7 @@ void on_thread(void (*fn)(void *), void *arg)
 	pthread_t thread;
 	if (pthread_create(&thread, NULL, thread_main, &call) != 0) {
 		fact("thread", "not started");
-		exit(3);
+		exit(EXIT_NO_CUDA);
 	}
 	pthread_join(thread, NULL);
 }
@@ -149,7 +151,7 @@ static void load_driver(void)
 	libcuda = dlopen("libcuda.so.1", RTLD_NOW);
 	if (libcuda == NULL) {
 		fact("libcuda", "none");
-		exit(3);
+		exit(EXIT_NO_CUDA);
 	}
 #define LOAD(name) \
 	drv.p_##name = (__typeof__(&name))driver_symbol(SYMBOL_NAME(name)); \
@@ -208,7 +210,7 @@ static int run_child(const char *name)
 	else
 		printf("%s.exit=%d\n", name, WEXITSTATUS(status));
 	fflush(stdout);
-	return 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NO_CUDA;
 }
 
 static int run_contexts(void)

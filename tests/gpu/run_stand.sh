@@ -1,8 +1,9 @@
 #!/bin/bash
 # Holds `tenure record` against real programs on a GPU: each runs bare and recorded, with the same output; the
 # journal's calls per API equal an independent CUPTI count of the same run; cuBLAS's own allocations carry cuBLAS in
-# their stack. STAGE is the folder that scripts/stage makes (tenure, libtenure.so, legacy_engine ...); OUT receives
-# outputs, reports, counts and run folders, and results.tgz with all of the text. Under five minutes.
+# their stack. STAGE is the folder that scripts/stage makes (bin/tenure, bin/legacy_engine, lib/libtenure.so ...), with
+# the programs of build.sh in STAGE/gpu or built on the spot. OUT receives outputs, reports, counts, run folders, and
+# results.tgz with all of the text. Under five minutes.
 # Prints "ok NAME" or "not ok NAME: why" per check and "N passed, M failed" last; exit code 1 if any failed.
 set -u
 
@@ -11,8 +12,12 @@ if [ $# -ne 2 ]; then
 	exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd)
-if [ ! -x "$1/tenure" ]; then
-	echo "run_stand.sh: $1/tenure is not there or not executable" >&2
+tool=
+for folder in "$1/bin" "$1"; do
+	[ -z "$tool" ] && [ -x "$folder/tenure" ] && [ ! -d "$folder/tenure" ] && tool=$(cd "$folder" && pwd)
+done
+if [ -z "$tool" ]; then
+	echo "run_stand.sh: neither $1/bin/tenure nor $1/tenure can be run" >&2
 	exit 2
 fi
 stage=$(cd "$1" && pwd)
@@ -76,8 +81,12 @@ cublas_dir=$(find_library libcublas.so.13) || echo "# libcublas.so.13 not found;
 cupti_dir=$(find_library libcupti.so.13) || echo "# libcupti.so.13 not found; set CUDA_HOME"
 toolkit_path="${cudart_dir:-}:${cublas_dir:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-programs=$stage/gpu
-if [ ! -x "$programs/facts" ] || [ ! -e "$programs/libcupti_counter.so" ]; then
+programs=
+for folder in "$stage/gpu" "$stage/tests/gpu"; do
+	[ -z "$programs" ] && [ -x "$folder/facts" ] && [ -x "$folder/safe_calls" ] && [ -x "$folder/cublas_gemm_static" ] &&
+		[ -x "$folder/cublas_gemm_shared" ] && [ -e "$folder/libcupti_counter.so" ] && programs=$folder
+done
+if [ -z "$programs" ]; then
 	programs=$out/bin
 	if ! run 60 build "$here/build.sh" "$programs"; then
 		not_ok build "see build.err"
@@ -111,8 +120,8 @@ same_as_bare() {
 
 report_of() {
 	local name=$1
-	if run 30 "$name.report" "$stage/tenure" report "$out/run.$name" &&
-		run 30 "$name.json" "$stage/tenure" report --json "$out/run.$name"; then
+	if run 30 "$name.report" "$tool/tenure" report "$out/run.$name" &&
+		run 30 "$name.json" "$tool/tenure" report --json "$out/run.$name"; then
 		ok "$name.report"
 		return 0
 	fi
@@ -128,7 +137,7 @@ bare_and_recorded() {
 	shift 3
 	run "$limit" "$name.native" env LD_LIBRARY_PATH="$path" "$@" || show_tail "$out/$name.native.err" 10
 	rm -rf "$out/run.$name"
-	run "$limit" "$name.record" env LD_LIBRARY_PATH="$path" "$stage/tenure" record -o "$out/run.$name" -- "$@"
+	run "$limit" "$name.record" env LD_LIBRARY_PATH="$path" "$tool/tenure" record -o "$out/run.$name" -- "$@"
 	same_as_bare "$name" record
 }
 
@@ -139,7 +148,7 @@ counted() {
 	rm -rf "$out/run.$name.cupti" "$out/$name.counts"
 	run "$limit" "$name.cupti" env LD_LIBRARY_PATH="$path" CUPTI_COUNTS="$out/$name.counts" \
 		CUPTI_LIBRARY="${cupti_dir:-/nowhere}/libcupti.so.13" CUDA_INJECTION64_PATH="$programs/libcupti_counter.so" \
-		"$stage/tenure" record -o "$out/run.$name.cupti" -- "$@"
+		"$tool/tenure" record -o "$out/run.$name.cupti" -- "$@"
 	same_as_bare "$name" cupti
 	if ! [ -s "$out/$name.counts" ]; then
 		not_ok "$name.counts" "CUPTI wrote no counts"
@@ -187,14 +196,14 @@ fi
 report_of torch && has_module torch libcublas
 counted torch driver,runtime 60 "${LD_LIBRARY_PATH:-}" $torch
 
-if [ -x "$stage/legacy_engine" ]; then
+if [ -x "$tool/legacy_engine" ]; then
 	for config in dense moe vision; do
-		bare_and_recorded "engine_$config" 30 "$toolkit_path" "$stage/legacy_engine" --config $config
+		bare_and_recorded "engine_$config" 30 "$toolkit_path" "$tool/legacy_engine" --config $config
 		report_of "engine_$config"
 	done
-	counted engine_dense driver,runtime 30 "$toolkit_path" "$stage/legacy_engine" --config dense
+	counted engine_dense driver,runtime 30 "$toolkit_path" "$tool/legacy_engine" --config dense
 else
-	not_ok engine "$stage/legacy_engine is not there"
+	not_ok engine "$tool/legacy_engine is not there"
 fi
 
 bare_and_recorded facts 60 "$toolkit_path" "$programs/facts" --kernels
