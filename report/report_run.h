@@ -3,6 +3,7 @@
 #ifndef TENURE_REPORT_REPORT_RUN_H
 #define TENURE_REPORT_REPORT_RUN_H
 
+#include "report/report_json_text.h"
 #include "report/report_model.h"
 
 typedef struct tn_run {
@@ -20,7 +21,5 @@ void tn_run_collect(const tn_report *report, tn_run *out);
 char *tn_run_command_text(const tn_report *report);
 /* A process's arguments (NUL-separated in its header) as a JSON array; of the command for NULL. NULL when no memory is left. */
 json_t *tn_run_command_json(const tn_report *report, const tn_journal_header *header);
-/* A JSON string of any bytes: what is no UTF-8 becomes U+FFFD. JSON null for NULL. */
-json_t *tn_json_text(const char *text);
 
 #endif

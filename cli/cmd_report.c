@@ -1,0 +1,120 @@
+/* tenure report: prints a run folder, or one journal, as text or JSON. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "report/report.h"
+
+const char cmd_report_help[] =
+    "tenure report RUN [--json] [--top N] [--full] [-o FILE]\n"
+    "\n"
+    "RUN is a folder that tenure record (or TENURE_RUN) filled, or a single journal (*.tnj).\n"
+    "\n"
+    "  --json         one JSON document with exact bytes instead of text\n"
+    "  --top N        show the N sites with the most memory (default 20; text only)\n"
+    "  --full         whole stacks, all coverage rows (text only)\n"
+    "  -o FILE        write to FILE, which must not exist yet; - is standard output\n"
+    "\n"
+    "Exit code 0; 2 for wrong arguments or a file that is no readable journal; 3 where the folder holds no\n"
+    "journal, or where a journal or a part of one is missing from the report (a warning names it).\n";
+
+typedef struct report_options {
+    const char *run, *output;
+    tn_report_options text;
+    int json;
+} report_options;
+
+/* -1: go on; else the exit code. */
+static int parse(int argc, char **argv, report_options *o)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"top", required_argument, NULL, 't'},    {"full", no_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'}, {"output", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0},
+    };
+    opterr = 0;
+    int c;
+    while ((c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
+        char *end;
+        switch (c) {
+        case 'j':
+            o->json = 1;
+            break;
+        case 'f':
+            o->text.full = 1;
+            break;
+        case 'o':
+            o->output = optarg;
+            break;
+        case 't':
+            errno = 0;
+            o->text.top = strtoul(optarg, &end, 10);
+            if (errno || *end || optarg[0] < '0' || optarg[0] > '9')
+                return cli_fail("report", "--top needs a number, not %s", optarg);
+            break;
+        case 'h':
+            fputs(cmd_report_help, stdout);
+            return TN_EXIT_HOLDS;
+        default:
+            return cli_bad_option("report", argc, argv, c);
+        }
+    }
+    if (optind == argc)
+        return cli_fail("report", "no run folder given (see tenure help report)");
+    if (optind + 1 < argc)
+        return cli_fail("report", "one run folder at a time: %s is too much", argv[optind + 1]);
+    o->run = argv[optind];
+    return -1;
+}
+
+static FILE *open_output(const char *path)
+{
+    if (!path || strcmp(path, "-") == 0)
+        return stdout;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out)
+        cli_fail("report", errno == EEXIST ? "%s exists already and is not overwritten" : "%s cannot be created: %s", path, strerror(errno));
+    return out;
+}
+
+int cmd_report(int argc, char **argv)
+{
+    report_options o = {.text = {.top = 20}};
+    int code = parse(argc, argv, &o);
+    if (code >= 0)
+        return code;
+    char message[TN_REPORT_MESSAGE];
+    tn_report *report;
+    tn_error error = tn_report_load(o.run, &report, message);
+    if (error != TN_OK) {
+        cli_fail("report", "%s", message);
+        return error == TN_E_EMPTY ? TN_EXIT_INCONCLUSIVE : TN_EXIT_USAGE;
+    }
+    code = TN_EXIT_USAGE;
+    FILE *out = open_output(o.output);
+    if (out) {
+        int failed = o.json ? tn_report_json(report, out) : tn_report_text(report, &o.text, out);
+        if (out != stdout && fclose(out) != 0)
+            failed = -1;
+        if (failed) {
+            cli_fail("report", "%s cannot be written: %s", out == stdout ? "standard output" : o.output, strerror(errno));
+            if (out != stdout)
+                unlink(o.output); /* ours: it was created exclusively */
+        } else {
+            code = tn_report_complete(report) ? TN_EXIT_HOLDS : TN_EXIT_INCONCLUSIVE;
+        }
+    }
+    if (code == TN_EXIT_INCONCLUSIVE) {
+        const char *warning;
+        for (size_t i = 0; (warning = tn_report_warning(report, i)); i++)
+            cli_warn("report", "%s", warning);
+    }
+    tn_report_free(report);
+    return code;
+}

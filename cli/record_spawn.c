@@ -1,0 +1,88 @@
+/* Starts the recorded program, forwards signals, waits. */
+#define _GNU_SOURCE
+#include "cli/record_spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+
+/* A pipe whose ends are none of the standard streams, even where those were closed. */
+static int make_pipe(int ends[2])
+{
+    int raw[2];
+    if (pipe2(raw, O_CLOEXEC) != 0)
+        return errno;
+    int error = 0;
+    for (int i = 0; i < 2; i++) {
+        ends[i] = fcntl(raw[i], F_DUPFD_CLOEXEC, 3);
+        if (ends[i] < 0)
+            error = errno;
+        close(raw[i]);
+    }
+    return error;
+}
+
+static int wait_for(pid_t child, const sigset_t *awaited)
+{
+    int status;
+    for (;;) {
+        siginfo_t info;
+        int signal = sigwaitinfo(awaited, &info);
+        if (signal < 0)
+            continue;
+        if (signal != SIGCHLD) {
+            /* What the terminal sends (si_code above 0) goes to the whole foreground group: the program has it already.
+             * So has one that signalled its own group. */
+            if (info.si_code <= 0 && info.si_pid != child)
+                kill(child, signal);
+            continue;
+        }
+        pid_t got = waitpid(child, &status, WNOHANG);
+        if (got == child)
+            return status;
+    }
+}
+
+int tn_record_spawn(char **argv, int *wait_status)
+{
+    int ends[2];
+    int error = make_pipe(ends);
+    if (error)
+        return error;
+    sigset_t awaited, before;
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGCHLD);
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+        sigaddset(&awaited, forwarded[i]);
+    /* Blocked before the fork, so that a signal between fork and wait is neither lost nor ends us first. */
+    sigprocmask(SIG_BLOCK, &awaited, &before);
+    /* With SIGCHLD ignored, an inherited habit of some parents, the exit status would be lost. */
+    struct sigaction plain = {.sa_handler = SIG_DFL}, inherited;
+    sigaction(SIGCHLD, &plain, &inherited);
+    pid_t child = fork();
+    if (child < 0) {
+        error = errno;
+    } else if (child == 0) {
+        sigaction(SIGCHLD, &inherited, NULL);
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        execvp(argv[0], argv);
+        error = errno;
+        ssize_t sent = write(ends[1], &error, sizeof(error));
+        _exit(sent == (ssize_t)sizeof(error) ? 126 : 127);
+    }
+    close(ends[1]);
+    if (child > 0) {
+        *wait_status = wait_for(child, &awaited);
+        if (read(ends[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
+            error = 0;
+    }
+    close(ends[0]);
+    sigaction(SIGCHLD, &inherited, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
