@@ -141,12 +141,12 @@ void tn_rawcache_insert(uint64_t epoch, uint64_t hash, const uint64_t *frames, i
     uint32_t known;
     if (!tn_epoch_idle(epoch) || tn_epoch() != epoch || tn_rawcache_find(epoch, hash, frames, n, &known))
         return;
+    if (raw.epoch != epoch && !begin_epoch(epoch))
+        return;
     if (raw.count >= CHAINS_MAX) {
         __atomic_fetch_add(&the_epoch, GENERATION, __ATOMIC_SEQ_CST);
         return;
     }
-    if (raw.epoch != epoch && !begin_epoch(epoch))
-        return;
     if (2 * (raw.count + 1) > raw.table->mask && !grow())
         return;
     raw_chain *c = tn_pool_take(&raw.pool, sizeof *c + (size_t)n * sizeof c->frames[0]);
