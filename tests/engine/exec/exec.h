@@ -30,8 +30,8 @@ void fp16_cache_build(struct engine *eng, const struct model_weights *w);
 void fp16_cache_release(void);
 void fp8_cache_build(struct engine *eng, const struct model_weights *w);
 void fp8_cache_release(void);
-/* Builds layers until `budget` is spent and goes on from there at the next call. */
-void nvfp4_cache_build(struct engine *eng, const struct model_weights *w, size_t budget);
+/* Builds layers until `budget` is spent and goes on from there at the next call; the last adds the head. */
+void nvfp4_cache_build(struct engine *eng, const struct model_weights *w, size_t budget, bool last);
 void nvfp4_cache_release(void);
 const void *nvfp4_cache_layer(int layer);
 void moe_sf_cache_build(struct engine *eng, const struct model_weights *w);

@@ -14,6 +14,7 @@ static struct {
     void *dequant;
     void *expanded;
     void *combine;
+    void *shared_gate, *shared_out;
     void *host_counts;
 } ws;
 
@@ -44,6 +45,10 @@ void moe_workspace_init(struct engine *eng)
     buf_dev("exec/moe_expanded", ws.expanded, act);
     CU_CHECK(cudaMalloc(&ws.combine, combined));
     buf_dev("exec/moe_combine", ws.combine, combined);
+    /* The shared expert runs beside the routed ones. */
+    CU_CHECK(cudaMalloc(&ws.shared_gate, KIB(64))), CU_CHECK(cudaMalloc(&ws.shared_out, KIB(64)));
+    buf_dev("exec/moe_shared_gate", ws.shared_gate, KIB(64));
+    buf_dev("exec/moe_shared_out", ws.shared_out, KIB(64));
     CU_CHECK(cudaHostAlloc(&ws.host_counts, KIB(4), cudaHostAllocMapped));
     buf_host("exec/moe_host_counts", ws.host_counts, KIB(4));
 }
@@ -70,6 +75,7 @@ void moe_workspace_forward(struct engine *eng, const struct model_weights *w, in
     kernel_binary(ws.dequant, gate, ws.permutation, stream);
     kernel_gemm(ws.expanded, ws.dequant, workspace_hidden(), stream);
     kernel_gemm(ws.combine, ws.expanded, down, stream);
+    kernel_binary(ws.shared_out, workspace_hidden(), ws.shared_gate, stream);
     kernel_unary(ws.host_counts, ws.expert_offsets, stream);
     kernel_binary(workspace_residual(), workspace_residual(), ws.combine, stream);
 
@@ -80,6 +86,8 @@ void moe_workspace_forward(struct engine *eng, const struct model_weights *w, in
 void moe_workspace_release(void)
 {
     buf_free_host(&ws.host_counts);
+    buf_free(&ws.shared_out);
+    buf_free(&ws.shared_gate);
     buf_free(&ws.combine);
     buf_free(&ws.expanded);
     buf_free(&ws.dequant);

@@ -105,7 +105,7 @@ static void build_head(struct engine *eng, const struct model_weights *w, size_t
     buf_free_async(&rows, s);
 }
 
-void nvfp4_cache_build(struct engine *eng, const struct model_weights *w, size_t budget)
+void nvfp4_cache_build(struct engine *eng, const struct model_weights *w, size_t budget, bool last)
 {
     const struct engine_config *cfg = eng->cfg;
     struct sizes n = elems_of(cfg);
@@ -120,11 +120,10 @@ void nvfp4_cache_build(struct engine *eng, const struct model_weights *w, size_t
         build_layer(eng, w, cache.n_layers++, n);
         cache.bytes += layer;
     }
-    if (cache.head != NULL)
+    if (!last)
         return;
     /* Without room for the output head only its code path runs. */
-    bool fits = budget - cache.bytes >= head && budget >= cache.bytes;
-    in_use = in_use && fits;
+    in_use = in_use && budget - cache.bytes >= head;
     build_head(eng, w, n.head);
     if (in_use)
         cache.bytes += head;
