@@ -14,6 +14,9 @@
 int tn_unwind_libunwind_open(const char *own_dir);
 /* Only after a successful open. Takes the loader's lock on code that it has not seen before. */
 int tn_unwind_libunwind(const void *caller, uint64_t *frames, int max);
+/* Makes a libunwind that nobody else has loaded do without its pipe (unwind_pipe.c), before its first use. 0, or -1 where it has none or is built
+ * otherwise: then it is left as it is. */
+int tn_unwind_close_pipe(void *handle);
 /* By frame pointers, within the bounds of the thread's stack. No lock; one call to pthread_getattr_np for each thread. */
 int tn_unwind_own(const void *caller, uint64_t *frames, int max);
 

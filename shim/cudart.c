@@ -1,0 +1,139 @@
+/* The copies of the runtime in the process, and which object uses which. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/hook.h"
+#include "shim/modules.h"
+#include "shim/real.h"
+
+tn_cudart tn_cudarts[TN_CUDARTS];
+
+enum { EMPTY = 0, FILLING, READY };
+static _Atomic int copy_state[TN_CUDARTS];
+
+/* Which copy the object at [base, end) calls; read by every runtime hook, so without a lock. */
+#define USERS 256
+typedef struct user { _Atomic uint64_t base, end; _Atomic int copy; } user;
+static user users[USERS];
+static _Atomic int user_count;
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void fill(void *handle, tn_runtime_functions *fn)
+{
+    void *p;
+#define TN_RUNTIME(klass, variant, name, ...)          \
+    p = tn_real_dlsym(handle, #name);                  \
+    if (p == tn_api_rows[TN_API_##name].hook) p = NULL; \
+    memcpy(&fn->name, &p, sizeof p);
+#include "shim/api_runtime.def"
+#undef TN_RUNTIME
+    p = tn_real_dlsym(handle, "cudaGetDevice");
+    memcpy(&fn->cudaGetDevice, &p, sizeof p);
+}
+
+int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
+{
+    for (int k = 0; k < TN_CUDARTS; k++) {
+        while (atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING) sched_yield();
+        if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY && tn_cudarts[k].base == base) return k;
+    }
+    tn_runtime_functions fn;
+    fill(handle, &fn);
+    for (int k = 0; k < TN_CUDARTS; k++) {
+        int expected = EMPTY;
+        if (!atomic_compare_exchange_strong(&copy_state[k], &expected, FILLING)) {
+            while (atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING) sched_yield();
+            if (tn_cudarts[k].base == base && atomic_load(&copy_state[k]) == READY) return k;
+            continue;
+        }
+        tn_cudarts[k].fn = fn;
+        tn_cudarts[k].base = base;
+        tn_cudarts[k].end = end;
+        snprintf(tn_cudarts[k].path, sizeof tn_cudarts[k].path, "%s", path);
+        atomic_store_explicit(&copy_state[k], READY, memory_order_release);
+        return k;
+    }
+    char text[400];
+    snprintf(text, sizeof text, "a ninth CUDA runtime in the process, %s: its functions were resolved by caller", path);
+    tn_coverage(TN_COV_NINTH_CUDART, text);
+    return -1;
+}
+
+/* The copy in which `symbol`, a real cudaMalloc, lies; -1 if it is none of ours to know. */
+static int copy_of_symbol(const void *symbol)
+{
+    tn_module_info m;
+    if (!symbol || symbol == tn_api_rows[TN_API_cudaMalloc].hook || !tn_module_of(symbol, &m)) return -1;
+    for (int k = 0; k < TN_CUDARTS; k++)
+        if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY && tn_cudarts[k].base == m.base) return k;
+    void *handle = m.is_main ? dlopen(NULL, RTLD_LAZY) : dlopen(m.path, RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle) return -1;
+    int k = tn_cudart_copy(handle, m.base, m.end, m.path);
+    tn_real_dlclose(handle);
+    return k;
+}
+
+static int find_copy(const tn_module_info *caller)
+{
+    static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
+    int k = -1;
+    void *handle;
+    if (caller && !caller->is_main && (handle = dlopen(caller->path, RTLD_NOLOAD | RTLD_LAZY)) != NULL) {
+        k = copy_of_symbol(tn_real_dlsym(handle, "cudaMalloc"));
+        tn_real_dlclose(handle);
+    }
+    if (k < 0) k = copy_of_symbol(tn_real_dlsym(RTLD_NEXT, "cudaMalloc"));
+    for (size_t i = 0; k < 0 && i < sizeof names / sizeof names[0]; i++) {
+        if ((handle = dlopen(names[i], RTLD_NOLOAD | RTLD_LAZY)) == NULL) continue;
+        k = copy_of_symbol(tn_real_dlsym(handle, "cudaMalloc"));
+        tn_real_dlclose(handle);
+    }
+    for (int i = 0; k < 0 && i < TN_CUDARTS; i++)
+        if (atomic_load_explicit(&copy_state[i], memory_order_acquire) == READY) k = i;
+    return k;
+}
+
+const tn_runtime_functions *tn_cudart_of(const void *caller)
+{
+    uint64_t at = (uint64_t)caller;
+    int n = atomic_load_explicit(&user_count, memory_order_acquire);
+    for (int i = 0; i < n; i++)
+        if (at - atomic_load_explicit(&users[i].base, memory_order_relaxed) <
+            atomic_load_explicit(&users[i].end, memory_order_relaxed) - atomic_load_explicit(&users[i].base, memory_order_relaxed))
+            return &tn_cudarts[atomic_load_explicit(&users[i].copy, memory_order_relaxed)].fn;
+
+    tn_module_info m;
+    int known = tn_module_of(caller, &m);
+    int k = find_copy(known ? &m : NULL);
+    if (k < 0) return NULL;
+    if (known) {
+        pthread_mutex_lock(&users_lock);
+        n = atomic_load(&user_count);
+        if (n < USERS) {
+            atomic_store_explicit(&users[n].base, m.base, memory_order_relaxed);
+            atomic_store_explicit(&users[n].end, m.end, memory_order_relaxed);
+            atomic_store_explicit(&users[n].copy, k, memory_order_relaxed);
+            atomic_store_explicit(&user_count, n + 1, memory_order_release);
+        }
+        pthread_mutex_unlock(&users_lock);
+    }
+    return &tn_cudarts[k].fn;
+}
+
+/* A slot of a copy that is gone can be given to another one: hooks bound to it were pointers into an unloaded library
+ * natively, too. */
+void tn_cudart_forget(void)
+{
+    tn_module_info m;
+    pthread_mutex_lock(&users_lock);
+    atomic_store_explicit(&user_count, 0, memory_order_release);
+    pthread_mutex_unlock(&users_lock);
+    for (int k = 0; k < TN_CUDARTS; k++)
+        if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
+            (!tn_module_of((const void *)tn_cudarts[k].fn.cudaMalloc, &m) || m.base != tn_cudarts[k].base))
+            atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
+}

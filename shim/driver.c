@@ -1,0 +1,141 @@
+/* Binding to the real driver and NVML, and mapping the real driver's addresses to our hooks. */
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/hook.h"
+#include "shim/modules.h"
+#include "shim/real.h"
+#include "shim/record.h"
+
+tn_driver_functions tn_real;
+tn_nvml_functions tn_real_nvml;
+
+enum { UNBOUND = 0, BINDING, BOUND };
+static _Atomic int driver_state, nvml_state;
+static char driver_path[1024];
+
+#define BUCKETS 2048u
+static struct { const void *real; int api; } by_address[BUCKETS];
+
+static unsigned bucket(const void *p) { return (unsigned)(((uint64_t)p * 0x9e3779b97f4a7c15u) >> 53) % BUCKETS; }
+
+static void remember(const void *real, int api)
+{
+    if (!real) return;
+    unsigned i = bucket(real);
+    while (by_address[i].real && by_address[i].real != real) i = (i + 1) % BUCKETS;
+    if (by_address[i].real) return; /* two names of one function: either hook is right */
+    by_address[i].real = real;
+    by_address[i].api = api;
+}
+
+void *tn_driver_hook_of(const void *real, int *api)
+{
+    if (atomic_load_explicit(&driver_state, memory_order_acquire) != BOUND) return NULL;
+    for (unsigned i = bucket(real); by_address[i].real; i = (i + 1) % BUCKETS) {
+        if (by_address[i].real != real) continue;
+        *api = by_address[i].api;
+        return tn_api_rows[by_address[i].api].hook;
+    }
+    return NULL;
+}
+
+/* A look-up that only finds the driver's own definition, never our hook of the same name. */
+static void *real_symbol(void *handle, const char *name, const void *hook)
+{
+    void *p = tn_real_dlsym(handle, name);
+    return p == hook ? NULL : p;
+}
+
+static void look_up(void *handle, tn_driver_functions *fn)
+{
+    void *p;
+#define TN_DRIVER(klass, variant, name, ...)                                       \
+    p = real_symbol(handle, #name, tn_api_rows[TN_API_##name].hook);               \
+    memcpy(&fn->name, &p, sizeof p);
+#include "shim/api_driver_memory.def"
+#include "shim/api_driver_order.def"
+#include "shim/api_driver_work.def"
+#include "shim/api_driver_copy.def"
+#undef TN_DRIVER
+#define TN_HELPER(name, params)              \
+    p = tn_real_dlsym(handle, #name);        \
+    memcpy(&fn->name, &p, sizeof p);
+#include "shim/api_helpers.def"
+#undef TN_HELPER
+}
+
+static void publish(const tn_driver_functions *fn, const char *path)
+{
+    snprintf(driver_path, sizeof driver_path, "%s", path);
+#define TN_DRIVER(klass, variant, name, ...) remember((const void *)fn->name, TN_API_##name);
+#include "shim/api_driver_memory.def"
+#include "shim/api_driver_order.def"
+#include "shim/api_driver_work.def"
+#include "shim/api_driver_copy.def"
+#undef TN_DRIVER
+    tn_real = *fn;
+}
+
+int tn_driver_bind(void *handle, const char *path)
+{
+    tn_module_info m;
+    if (atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND) return !path || strcmp(path, driver_path) == 0;
+    void *own = handle ? NULL : dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+    if (!handle) handle = own;
+    if (!handle) return 0;
+    void *any = tn_real_dlsym(handle, "cuDriverGetVersion");
+    if (!any || !tn_module_of(any, &m) || !tn_is_libcuda(m.path)) {
+        if (own) tn_real_dlclose(own);
+        return 0;
+    }
+    /* Several threads may look up at once, each for itself, since no lock of ours may be held around the loader's; the
+     * first to finish publishes. */
+    tn_driver_functions fn;
+    look_up(handle, &fn);
+    int expected = UNBOUND;
+    if (atomic_compare_exchange_strong(&driver_state, &expected, BINDING)) {
+        publish(&fn, m.path);
+        atomic_store_explicit(&driver_state, BOUND, memory_order_release);
+    }
+    while (atomic_load_explicit(&driver_state, memory_order_acquire) != BOUND) sched_yield();
+    if (own) tn_real_dlclose(own);
+    return !path || strcmp(path, driver_path) == 0;
+}
+
+void tn_nvml_bind(void *handle)
+{
+    if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND) return;
+    void *own = handle ? NULL : dlopen("libnvidia-ml.so.1", RTLD_NOLOAD | RTLD_LAZY), *p;
+    if (!handle) handle = own;
+    if (!handle) return;
+    tn_nvml_functions fn;
+#define TN_NVML(klass, name, ...)                                    \
+    p = real_symbol(handle, #name, tn_api_rows[TN_API_##name].hook); \
+    memcpy(&fn.name, &p, sizeof p);
+#include "shim/api_nvml.def"
+#undef TN_NVML
+    int expected = UNBOUND;
+    if (atomic_compare_exchange_strong(&nvml_state, &expected, BINDING)) {
+        tn_real_nvml = fn;
+        atomic_store_explicit(&nvml_state, BOUND, memory_order_release);
+    }
+    while (atomic_load_explicit(&nvml_state, memory_order_acquire) != BOUND) sched_yield();
+    if (own) tn_real_dlclose(own);
+}
+
+/* After a resolver answered: the hook of exactly the symbol and variant that it found. An address that is none of the
+ * driver's table stays as it is, and so does a refusal. */
+void tn_resolver_map(tn_hook_frame *f, int r, void **pointer)
+{
+    int api;
+    (void)f;
+    if (r != 0 || !pointer || !*pointer || !tn_wanted()) return;
+    void *hook = tn_driver_hook_of(*pointer, &api);
+    if (!hook) return;
+    *pointer = hook;
+    tn_count_resolved(api);
+}

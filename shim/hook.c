@@ -1,0 +1,265 @@
+/* The frame of a hooked call: depth, site, errno, and the life of this process's recording. */
+#include "shim/hook.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/callsite.h"
+#include "shim/modules.h"
+#include "shim/pages.h"
+#include "shim/version.h"
+
+#define PAGE 4096u
+#define EARLY_LINES 16
+#define START_WAITS 20000 /* of 50 us: one second */
+
+enum { UNSTARTED = 0, STARTING, RECORDING, FORWARDING };
+
+static _Atomic int state;
+static _Atomic int starter; /* pid of the process whose thread is starting */
+static tn_journal *journal;
+static pthread_key_t thread_end;
+static _Atomic uint32_t thread_serial;
+/* A page that a forked child finds zeroed: only the process that started has a 1 in it. */
+static volatile int *own_process;
+static _Atomic uint64_t resolved_early[TN_API_COUNT];
+static struct { uint32_t what; char text[480]; } coverage_early[EARLY_LINES];
+static _Atomic int coverage_early_count;
+static _Atomic uint64_t missed_early;
+
+static __thread tn_thread self __attribute__((tls_model("initial-exec")));
+
+tn_journal *tn_recording(void)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    return (now == RECORDING || (now == STARTING && self.busy)) && journal && *own_process ? journal : NULL;
+}
+
+static void thread_ends(void *t)
+{
+    tn_thread *thread = t;
+    tn_journal *j = tn_recording();
+    if (j && thread->journal) tn_journal_detach(j, thread->journal);
+    thread->journal = NULL;
+    thread->counters = NULL;
+}
+
+static void attach(tn_thread *t)
+{
+    int was = t->busy;
+    t->busy = 1;
+    t->journal = tn_journal_attach(journal, (uint32_t)syscall(SYS_gettid));
+    t->counters = t->journal ? tn_journal_counters(t->journal) : NULL;
+    t->serial = 1 + atomic_fetch_add(&thread_serial, 1);
+    if (t->journal) pthread_setspecific(thread_end, t);
+    t->busy = was;
+}
+
+static void write_tables(void)
+{
+    for (int api = 1; api < TN_API_COUNT; api++) {
+        const tn_api_row *row = &tn_api_rows[api];
+        tn_rec_api rec = {.id = (uint16_t)api, .level = row->level, .klass = row->klass};
+        (void)tn_journal_record(journal, TN_REC_API, &rec, sizeof rec, row->name, strlen(row->name) + 1);
+    }
+}
+
+/* The folder of this library, or of the program that carries it. */
+static void own_folder(char *out, size_t size, char *path, size_t path_size)
+{
+    tn_module_info m;
+    out[0] = path[0] = 0;
+    if (!tn_module_of((const void *)own_folder, &m)) return;
+    size_t n = strlen(m.path), folder = (size_t)(tn_basename(m.path) - m.path);
+    if (n < path_size) memcpy(path, m.path, n + 1);
+    if (folder && folder < size) {
+        memcpy(out, m.path, folder);
+        out[folder - 1] = 0;
+    }
+}
+
+int tn_wanted(void)
+{
+    static _Atomic int answer; /* 1 no, 2 yes */
+    int a = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (!a) {
+        const char *run = secure_getenv("TENURE_RUN");
+        a = run && *run ? 2 : 1;
+        atomic_store_explicit(&answer, a, memory_order_relaxed);
+    }
+    return a == 2;
+}
+
+/* Once a process, by the thread that makes the first CUDA call: the journal, the ledger, libunwind. Not under an
+ * allocation of the program's: the first call is an initialisation or fails for want of one. */
+static int start(void)
+{
+    const char *limit = secure_getenv("TENURE_JOURNAL_MAX_MIB");
+    char folder[1024], path[1024];
+    if (!tn_wanted()) return FORWARDING;
+    own_process = tn_pages(PAGE);
+    if (!own_process || madvise((void *)own_process, PAGE, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
+    own_folder(folder, sizeof folder, path, sizeof path);
+    tn_journal_options o = {.run_dir = secure_getenv("TENURE_RUN"),
+                            .max_bytes = limit ? strtoull(limit, NULL, 10) << 20 : 0,
+                            .shim_version = TN_SHIM_VERSION,
+                            .api_count = TN_API_COUNT,
+                            .libtenure_path = path};
+#ifdef TENURE_WRAP
+    o.header_flags = TN_HF_WRAP;
+#endif
+    if (tn_ledger_init() != TN_OK || pthread_key_create(&thread_end, thread_ends) != 0) return FORWARDING;
+    if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
+    *own_process = 1;
+    write_tables();
+    attach(&self);
+    for (int api = 1; self.counters && api < TN_API_COUNT; api++)
+        self.counters[TN_API_MAX + api] += atomic_exchange(&resolved_early[api], 0);
+    if (tn_callsite_start(journal, folder) != 0) {
+        tn_journal_set_flags(journal, TN_HF_UNWIND_OWN);
+        tn_coverage(TN_COV_NO_LIBUNWIND, "libunwind.so.8 was not found beside libtenure.so; frames were walked by frame pointer");
+    }
+    return RECORDING;
+}
+
+/* Waits for another thread's start, but not for ever: that thread may need the loader's lock for libunwind while this one
+ * holds it in a library's constructor. A call that gave up goes to the driver unrecorded, and is counted. */
+static int wait_for_start(void)
+{
+    int now = STARTING;
+    for (int i = 0; now == STARTING && i < START_WAITS; i++) {
+        if (atomic_load(&starter) && atomic_load(&starter) != (int)syscall(SYS_getpid)) return FORWARDING; /* forked in the middle */
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        now = atomic_load_explicit(&state, memory_order_acquire);
+    }
+    if (now == STARTING) atomic_fetch_add(&missed_early, 1);
+    return now;
+}
+
+static int started(void)
+{
+    int expected = UNSTARTED;
+    if (!atomic_compare_exchange_strong(&state, &expected, STARTING)) return expected == STARTING ? wait_for_start() : expected;
+    atomic_store(&starter, (int)syscall(SYS_getpid));
+    self.busy = 1;
+    int now = start();
+    self.busy = 0;
+    atomic_store_explicit(&state, now, memory_order_release);
+    if (now == RECORDING) {
+        int early = atomic_load(&coverage_early_count);
+        for (int i = 0; i < early && i < EARLY_LINES; i++) tn_coverage(coverage_early[i].what, coverage_early[i].text);
+        uint64_t missed = atomic_load(&missed_early);
+        if (missed) tn_journal_drop(journal, missed);
+    }
+    return now;
+}
+
+void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
+{
+    f->errno_in = errno;
+    f->on = f->nested = f->busy_held = f->freed_known = 0;
+    f->api = (uint16_t)api;
+    f->ptds = (uint8_t)ptds;
+    f->begun = 0;
+    f->freed_addr = 0;
+    f->handle = NULL;
+    tn_thread *t = f->thread = &self;
+    const tn_api_row *row = &tn_api_rows[api];
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (now == UNSTARTED || (now == STARTING && !t->busy)) {
+        if (row->klass == TN_CLASS_RESOLVE || row->level == TN_LEVEL_NVML) return; /* no CUDA start */
+        now = started();
+    }
+    if (now != RECORDING || !*own_process) return;
+    f->nested = t->busy != 0; /* a signal handler inside one of our own sections */
+    if (!t->journal && !f->nested) attach(t);
+    f->on = 1;
+    if (t->counters) t->counters[api]++;
+    else tn_journal_drop(journal, 1);
+    f->recorded = t->recorded;
+    f->around = t->outer;
+    if (f->nested) return;
+    /* A driver hook below a runtime hook takes that one's site. Any other hook is a call of its own: also one below a
+     * driver hook (a callback or a signal handler), and one above the outer hook's frame, which a longjmp has left. */
+    int inherits = row->level == TN_LEVEL_DRIVER && t->outer.level == TN_LEVEL_RUNTIME && (uintptr_t)f < (uintptr_t)t->outer.frame;
+    if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .api = (uint16_t)api, .level = row->level};
+    f->busy_held = 1;
+    t->busy = 1;
+}
+
+void tn_call(tn_hook_frame *f)
+{
+    if (f->busy_held) f->thread->busy = 0;
+    errno = f->errno_in;
+}
+
+void tn_returned(tn_hook_frame *f)
+{
+    f->errno_in = errno;
+    if (f->busy_held) f->thread->busy = 1;
+}
+
+void tn_leave(tn_hook_frame *f)
+{
+    if (f->busy_held) {
+        f->thread->busy = 0;
+        f->thread->outer = f->around;
+    }
+    errno = f->errno_in;
+}
+
+tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
+{
+    tn_thread *t = f->thread;
+    if (!f->on) return NULL;
+    tn_event *e = tn_journal_slot(journal, t->journal, f->nested);
+    if (!e) return NULL;
+    e->tsc = tsc;
+    e->device = (uint8_t)TN_DEVICE_NONE;
+    e->phase = TN_PHASE_LOADING;
+    e->api = f->api;
+    e->outer_api = t->outer.api == f->api || f->nested ? 0 : t->outer.api;
+    return e;
+}
+
+uint32_t tn_frame_site(tn_hook_frame *f)
+{
+    tn_thread *t = f->thread;
+    if (!f->on) return TN_SITE_NONE;
+    if (f->nested) return TN_SITE_NO_STACK;
+    if (t->outer.site == TN_SITE_NONE) t->outer.site = tn_callsite(t->outer.caller, t->outer.api);
+    return t->outer.site;
+}
+
+void tn_count_resolved(int api)
+{
+    if (tn_recording() && self.counters) self.counters[TN_API_MAX + api]++;
+    else atomic_fetch_add_explicit(&resolved_early[api], 1, memory_order_relaxed);
+}
+
+void tn_coverage(uint32_t what, const char *text)
+{
+    tn_rec_coverage c = {.what = what};
+    tn_journal *j = tn_recording();
+    if (j) {
+        (void)tn_journal_record(j, TN_REC_COVERAGE, &c, sizeof c, text, strlen(text) + 1);
+        return;
+    }
+    int i = atomic_fetch_add(&coverage_early_count, 1);
+    if (i >= EARLY_LINES) return;
+    coverage_early[i].what = what;
+    strncpy(coverage_early[i].text, text, sizeof coverage_early[i].text - 1);
+}
+
+/* No CUDA call and no output: the journal is on disk already, this marks its orderly end. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    tn_journal *j = tn_recording();
+    if (j) tn_journal_end(j);
+}

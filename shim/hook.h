@@ -1,0 +1,73 @@
+/* What every wrapper does first and last: the frame of one hooked call and the thread's state. A frame lives
+ * on the stack of its call; the thread state belongs to its thread, and signal handlers on that thread see
+ * it half-way, which `busy` tells them. */
+#ifndef TENURE_SHIM_HOOK_H
+#define TENURE_SHIM_HOOK_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "ledger/journal.h"
+#include "ledger/ledger.h"
+#include "shim/api.h"
+
+/* The outermost hook of a call: a runtime hook, or a driver hook with no runtime hook around it. */
+typedef struct tn_outer {
+    const void *frame;  /* its frame, NULL if none: a hook that is entered above it means that a longjmp has left it */
+    const void *caller; /* its return address */
+    uint32_t site;      /* TN_SITE_NONE until somebody asks */
+    uint16_t api;
+    uint8_t level;
+} tn_outer;
+
+typedef struct tn_thread {
+    int busy;                 /* our own code is running: a hook entered now comes from a signal handler */
+    uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
+    tn_outer outer;           /* the hook that names the site of what is recorded now */
+    uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
+    tn_journal_thread *journal;
+    uint64_t *counters;
+    void *context;            /* current context as last journalled */
+    struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
+    void *function[8];        /* functions whose first launch this thread has seen */
+} tn_thread;
+
+typedef struct tn_hook_frame {
+    tn_thread *thread;
+    uint64_t begun;        /* stamp before the real call, where a row asked for it */
+    uint64_t recorded;     /* thread->recorded when the hook was entered */
+    int errno_in;
+    uint16_t api;
+    uint8_t on;            /* this call is journalled */
+    uint8_t nested;        /* made from a signal handler inside a hook: no lock, no stack */
+    uint8_t busy_held;     /* `busy` is this frame's to lower */
+    uint8_t ptds;
+    uint8_t freed_known;   /* `freed` was in the ledger and has been taken out */
+    uint8_t freed_space;
+    uint64_t freed_addr;
+    void *handle;          /* of a *_begin */
+    tn_outer around;       /* thread->outer as it was found */
+    tn_entry freed;
+} tn_hook_frame;
+
+/* Enters the hook of row `api`, called from `caller`. Never fails; where nothing is to be journalled, f->on is 0. */
+void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller);
+/* Between our own code before the real call and the real call, and again after it: errno belongs to the program. */
+void tn_call(tn_hook_frame *f);
+void tn_returned(tn_hook_frame *f);
+void tn_leave(tn_hook_frame *f);
+
+/* The journal while this process records, else NULL. */
+tn_journal *tn_recording(void);
+/* Whether this process was asked to record (TENURE_RUN); if not, nothing is put in front of anything. */
+int tn_wanted(void);
+/* Counts one more address of row `api` handed out by a resolver; also before recording starts. */
+void tn_count_resolved(int api);
+/* Writes a coverage line (TN_COV_*) now or, before recording starts, when it does; at most 16 wait. */
+void tn_coverage(uint32_t what, const char *text);
+/* A slot of the thread's journal with api, outer api, phase and device filled in; NULL: dropped and counted. */
+tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc);
+/* The site of the outermost hook of this thread's present call. */
+uint32_t tn_frame_site(tn_hook_frame *f);
+
+#endif

@@ -1,0 +1,66 @@
+/* The exported functions themselves, one a row, and what their bodies are made of. In the preload their names
+ * are CUDA's; in libtenure_wrap.a they are the __wrap_ names that the linker's --wrap sends the callers to,
+ * and the real runtime function is the linker's __real_ one. */
+#ifndef TENURE_SHIM_HOOKS_H
+#define TENURE_SHIM_HOOKS_H
+
+#include "shim/cuda_abi.h"
+#include "shim/hook.h"
+
+#define TN_EXPORT __attribute__((visibility("default")))
+#ifdef TENURE_WRAP
+#define TN_EXPORTED(name) __wrap_##name
+#define TN_LINKED(name) __real_##name
+#else
+#define TN_EXPORTED(name) name
+#endif
+
+#define TN_DRIVER(klass, variant, name, params, ...) TN_EXPORT CUresult TN_EXPORTED(name) params;
+#define TN_RUNTIME(klass, variant, name, params, ...) TN_EXPORT cudaError_t TN_EXPORTED(name) params;
+#define TN_NVML(klass, name, params, ...) TN_EXPORT int TN_EXPORTED(name) params;
+#include "shim/api_all.def"
+
+#ifdef TENURE_WRAP
+/* Weak: a program need not link everything that can be wrapped. */
+#define TN_DRIVER(klass, variant, name, params, ...) extern __attribute__((weak)) CUresult TN_LINKED(name) params;
+#define TN_RUNTIME(klass, variant, name, params, ...) extern __attribute__((weak)) cudaError_t TN_LINKED(name) params;
+#define TN_NVML(klass, name, params, ...) extern __attribute__((weak)) int TN_LINKED(name) params;
+#include "shim/api_all.def"
+#endif
+
+#define LEGACY 0
+#define PTDS 1
+#define TN_F (&tn_frame_)
+/* What a call without a real function behind it answers, at every level: 3, not initialised. It happens
+ * where a program holds a weak reference to a CUDA name, links no CUDA, and calls it all the same. */
+#define TN_NOT_INITIALIZED 3
+
+/* The body of every hook: `real` is an expression for the real function. */
+#define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \
+    {                                                                                     \
+        tn_hook_frame tn_frame_;                                                               \
+        tn_enter(TN_F, TN_API_##name, ptds, __builtin_return_address(0));                 \
+        __typeof__(&TN_EXPORTED(name)) call = (real);                                     \
+        if (tn_frame_.on) { before; }                                                     \
+        tn_call(TN_F);                                                                    \
+        result_type r = call ? call args : (result_type)TN_NOT_INITIALIZED;               \
+        tn_returned(TN_F);                                                                \
+        if (tn_frame_.on || TN_CLASS_##klass == TN_CLASS_RESOLVE) { after; }              \
+        tn_leave(TN_F);                                                                   \
+        return r;                                                                         \
+    }
+
+/* An output parameter's value after the call: 0 where it failed or the program did not want it. */
+#define TN_OUT(p) (r == 0 && (p) ? (uint64_t) * (p) : 0)
+#define TN_OUTV(p) TN_OUT(p)
+#define TN_OUTP(p) (r == 0 && (p) ? (void *)*(p) : NULL)
+/* The structs of the 2D, 3D and peer copies share these fields' names. */
+#define TN_COPY_STRUCT(c, stream, sync)                                                                       \
+    rec_copy_struct(TN_F, r, r == 0 ? TN_SIDE((c)->dst) : 0, r == 0 ? TN_SIDE((c)->src) : 0,                  \
+                    r == 0 ? (int)(c)->dstMemoryType : 0, r == 0 ? (int)(c)->srcMemoryType : 0, stream, sync)
+#define TN_SIDE(side)                                                                             \
+    (side##MemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)side##Host                                \
+     : side##MemoryType == CU_MEMORYTYPE_ARRAY ? 0                                                \
+                                               : (uint64_t)side##Device)
+
+#endif

@@ -1,0 +1,157 @@
+#include "shim/identity.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "shim/map.h"
+#include "shim/real.h"
+#include "shim/record.h"
+
+#define DEVICES 64
+
+static tn_map contexts = TN_MAP_INIT; /* (handle, 0) -> number << 8 | device */
+static tn_map streams = TN_MAP_INIT;  /* (handle or special, context or thread) -> number */
+static tn_map devices = TN_MAP_INIT;  /* (ordinal, 0) -> 1 */
+static _Atomic uint32_t context_count, stream_count;
+static _Atomic uint64_t stream_generation = 1; /* raised when a handle's meaning changes; read by every thread, written rarely */
+static void *_Atomic primaries[DEVICES];
+
+static void describe_device(int ordinal)
+{
+    uint64_t one = 1;
+    if (ordinal < 0 || tn_map_add(&devices, (uint64_t)ordinal, 0, &one) != 1) return;
+    tn_rec_device d = {.ordinal = (uint32_t)ordinal};
+    char name[256] = "";
+    size_t total = 0;
+    if (tn_real.cuDeviceGetUuid_v2) {
+        CUuuid u;
+        if (tn_real.cuDeviceGetUuid_v2(&u, ordinal) == 0) memcpy(d.uuid, u.bytes, sizeof d.uuid);
+    }
+    if (tn_real.cuDeviceGetName && tn_real.cuDeviceGetName(name, sizeof name, ordinal) != 0) name[0] = 0;
+    if (tn_real.cuDeviceTotalMem_v2 && tn_real.cuDeviceTotalMem_v2(&total, ordinal) == 0) d.total_bytes = total;
+    (void)tn_journal_record(tn_recording(), TN_REC_DEVICE, &d, sizeof d, name, strlen(name) + 1);
+    int version = 0;
+    if (tn_real.cuDriverGetVersion && tn_real.cuDriverGetVersion(&version) == 0)
+        tn_journal_set_versions(tn_recording(), (uint32_t)version, 0);
+}
+
+tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
+{
+    uint64_t value;
+    if (!handle || f->nested) return (tn_context){0, TN_DEVICE_NONE};
+    if (!tn_map_get(&contexts, (uint64_t)handle, 0, &value)) {
+        CUdevice d = device;
+        if (device < 0 && (!tn_real.cuCtxGetDevice || tn_real.cuCtxGetDevice(&d) != 0)) d = (int)TN_DEVICE_NONE;
+        if (d >= 0 && d < DEVICES) describe_device(d);
+        value = (uint64_t)(1 + atomic_fetch_add(&context_count, 1)) << 8 | (uint8_t)d;
+        if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) {
+            tn_event *e = tn_event_new(f, tn_stamp());
+            if (e) {
+                e->kind = TN_CTX_SEEN;
+                e->ctx = (uint32_t)(value >> 8);
+                e->device = (uint8_t)value;
+                e->addr = (uint64_t)handle;
+                tn_journal_commit(e, TN_EV_CONTEXT);
+            }
+        }
+    }
+    return (tn_context){(uint32_t)(value >> 8), (uint8_t)value};
+}
+
+tn_context tn_context_current(tn_hook_frame *f)
+{
+    CUcontext c = NULL;
+    if (!tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&c) != 0) c = NULL;
+    return tn_context_of(f, c, -1);
+}
+
+void tn_context_gone(void *handle)
+{
+    tn_map_remove(&contexts, (uint64_t)handle, 0, NULL);
+    atomic_fetch_add(&stream_generation, 1);
+}
+
+void *tn_context_primary(int device)
+{
+    return device >= 0 && device < DEVICES ? atomic_load(&primaries[device]) : NULL;
+}
+
+void tn_context_set_primary(int device, void *handle)
+{
+    if (device >= 0 && device < DEVICES) atomic_store(&primaries[device], handle);
+}
+
+/* The driver's own id of a stream, 0 where it gives none. */
+static uint64_t driver_id(void *handle)
+{
+    unsigned long long id = 0;
+    if (!tn_real.cuStreamGetId || tn_real.cuStreamGetId(handle, &id) != 0) id = 0;
+    return id;
+}
+
+static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uint32_t ctx, void *handle, uint64_t flags, int priority)
+{
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (e) {
+        e->kind = (uint8_t)kind;
+        e->stream = number;
+        e->ctx = ctx;
+        e->addr = (uint64_t)handle;
+        e->bytes = flags;
+        e->aux = kind == TN_STREAM_CREATE || kind == TN_STREAM_SEEN ? driver_id(handle) : 0;
+        e->aux2 = (uint64_t)(int64_t)priority;
+        tn_journal_commit(e, TN_EV_STREAM);
+    }
+    return number;
+}
+
+uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
+{
+    if (handle == TN_STREAM_NONE || f->nested) return 0;
+    int kind = TN_STREAM_SEEN;
+    if (handle == CU_STREAM_PER_THREAD || (!handle && f->ptds)) kind = TN_STREAM_PER_THREAD;
+    else if (!handle || handle == CU_STREAM_LEGACY) kind = TN_STREAM_LEGACY;
+
+    tn_thread *t = f->thread;
+    uint32_t ctx = 0;
+    uint64_t a = (uint64_t)handle, b = 0;
+    if (kind != TN_STREAM_SEEN) {
+        ctx = tn_context_current(f).number;
+        a = (uint64_t)kind;
+        b = kind == TN_STREAM_PER_THREAD ? (uint64_t)ctx << 48 ^ (uint64_t)t ^ (uint64_t)t->serial << 40 : ctx;
+    }
+    uint64_t generation = atomic_load_explicit(&stream_generation, memory_order_acquire);
+    unsigned way = (unsigned)(a >> 4 ^ a >> 12 ^ b) % 4;
+    if (t->stream[way].number && t->stream[way].handle == (void *)a && t->stream[way].context == (void *)b &&
+        t->stream[way].generation == generation)
+        return t->stream[way].number;
+
+    uint64_t value;
+    if (!tn_map_get(&streams, a, b, &value)) {
+        value = 1 + atomic_fetch_add(&stream_count, 1);
+        if (kind == TN_STREAM_SEEN) ctx = tn_context_current(f).number;
+        if (tn_map_add(&streams, a, b, &value) == 1) describe_stream(f, kind, (uint32_t)value, ctx, handle, 0, 0);
+    }
+    t->stream[way].handle = (void *)a;
+    t->stream[way].context = (void *)b;
+    t->stream[way].generation = generation;
+    t->stream[way].number = (uint32_t)value;
+    return (uint32_t)value;
+}
+
+void tn_stream_created(tn_hook_frame *f, void *handle, uint64_t flags, int priority)
+{
+    if (!handle || f->nested) return;
+    tn_stream_gone(handle); /* the handle may have died unseen, with its context */
+    uint64_t value = 1 + atomic_fetch_add(&stream_count, 1);
+    tn_map_add(&streams, (uint64_t)handle, 0, &value);
+    describe_stream(f, TN_STREAM_CREATE, (uint32_t)value, tn_context_current(f).number, handle, flags, priority);
+}
+
+uint32_t tn_stream_gone(void *handle)
+{
+    uint64_t value = 0;
+    if ((uint64_t)handle <= 2 || !tn_map_remove(&streams, (uint64_t)handle, 0, &value)) return 0;
+    atomic_fetch_add(&stream_generation, 1);
+    return (uint32_t)value;
+}

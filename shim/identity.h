@@ -1,0 +1,32 @@
+/* The journal's own numbers for contexts and streams, which outlive the reuse of handles. Owned by the process;
+ * any thread; the maps inside have their own locks, and no CUDA call is made under them. A stream is known
+ * by (context, handle) and, for per-thread default streams, by the thread. */
+#ifndef TENURE_SHIM_IDENTITY_H
+#define TENURE_SHIM_IDENTITY_H
+
+#include <stdint.h>
+
+#include "shim/hook.h"
+
+typedef struct tn_context { uint32_t number; uint8_t device; } tn_context;
+
+/* The context current on this thread; number 0 where there is none or no driver is known. The first time a context
+ * is met a CONTEXT event (kind SEEN) and its device's record are written. */
+tn_context tn_context_current(tn_hook_frame *f);
+/* The context with this handle; `device` where it is known, else -1 to ask the driver (it must be current then). */
+tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
+/* Forgets a handle whose context is gone. */
+void tn_context_gone(void *handle);
+/* The primary context's handle of a device as last retained, or NULL. */
+void *tn_context_primary(int device);
+void tn_context_set_primary(int device, void *handle);
+
+/* The number of a stream as its caller names it (NULL and the two special handles included); f->ptds says what NULL
+ * means. The first time a STREAM event (kind SEEN, LEGACY or PER_THREAD) is written. 0 for TN_STREAM_NONE. */
+uint32_t tn_stream_number(tn_hook_frame *f, void *handle);
+/* A stream was made: a new number under this handle, with a STREAM event. */
+void tn_stream_created(tn_hook_frame *f, void *handle, uint64_t flags, int priority);
+/* Forgets a handle; returns the number it had, 0 if it was never seen. */
+uint32_t tn_stream_gone(void *handle);
+
+#endif

@@ -1,0 +1,139 @@
+#include "shim/loader.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/callsite.h"
+#include "shim/hooks.h"
+#include "shim/modules.h"
+#include "shim/real.h"
+
+typedef void *(*dlsym_fn)(void *, const char *);
+typedef int (*dlclose_fn)(void *);
+
+/* The next definition behind ours, by version, since a plain look-up would find the trampoline again. Another
+ * preload's unversioned dlsym behind us is found as well and stays in the chain. */
+static void *next_versioned(const char *name)
+{
+    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+    void *p = NULL;
+    for (size_t i = 0; !p && i < sizeof versions / sizeof versions[0]; i++) p = dlvsym(RTLD_NEXT, name, versions[i]);
+    return p;
+}
+
+static dlsym_fn real_dlsym(void)
+{
+    static dlsym_fn cached;
+    dlsym_fn p = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!p) {
+        p = (dlsym_fn)next_versioned("dlsym");
+        __atomic_store_n(&cached, p, __ATOMIC_RELAXED);
+    }
+    return p;
+}
+
+void *tn_real_dlsym(void *handle, const char *name) { return real_dlsym()(handle, name); }
+
+int tn_real_dlclose(void *handle)
+{
+    static dlclose_fn cached;
+    dlclose_fn p = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!p) {
+        p = (dlclose_fn)next_versioned("dlclose");
+        __atomic_store_n(&cached, p, __ATOMIC_RELAXED);
+    }
+    return p(handle);
+}
+
+/* While a library goes away no address of it may be looked up or remembered. */
+TN_EXPORT int dlclose(void *handle)
+{
+    if (!tn_wanted()) return tn_real_dlclose(handle);
+    tn_callsite_dlclose_begin();
+    int r = tn_real_dlclose(handle);
+    tn_callsite_dlclose_end();
+    if (tn_recording()) tn_cudart_forget();
+    return r;
+}
+
+#ifndef TENURE_WRAP
+/* Whether the program would find `name` without us: behind us in the global scope, or among the dependencies of the
+ * object that asks. */
+static int defined_without_us(const char *name, const void *hook, const void *caller)
+{
+    tn_module_info m;
+    void *p = tn_real_dlsym(RTLD_NEXT, name);
+    if (p && p != hook) return 1;
+    if (!tn_module_of(caller, &m) || m.is_main) return 0;
+    void *object = dlopen(m.path, RTLD_NOLOAD | RTLD_LAZY);
+    if (!object) return 0;
+    p = tn_real_dlsym(object, name);
+    tn_real_dlclose(object);
+    return p && p != hook;
+}
+
+/* NULL with dlerror set, by a look-up that fails for real: this name in libc. */
+static tn_route not_found(const char *name)
+{
+    void *libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+    tn_route none = {tn_real_dlsym(libc, name), 0};
+    return none; /* libc's handle is never given back: closing it would reset dlerror */
+}
+#endif
+
+/* What an explicit handle's look-up found, replaced where it lies in a driver, a shared runtime or NVML. */
+static void *replaced(void *found, void *handle, int api)
+{
+    tn_module_info m;
+    const tn_api_row *row = &tn_api_rows[api];
+    if (!tn_module_of(found, &m)) return found;
+    if (row->level == TN_LEVEL_DRIVER && tn_is_libcuda(m.path)) {
+        int bound;
+        if (!tn_driver_bind(handle, m.path)) {
+            char text[400];
+            snprintf(text, sizeof text, "a second CUDA driver, %.300s: its functions are not hooked", m.path);
+            tn_coverage(TN_COV_SECOND_LIBCUDA, text);
+            return found;
+        }
+        if (!tn_driver_hook_of(found, &bound)) return found;
+        tn_count_resolved(bound);
+        return tn_api_rows[bound].hook;
+    }
+    if (row->level == TN_LEVEL_RUNTIME && tn_is_libcudart(m.path)) {
+        int k = tn_cudart_copy(handle, m.base, m.end, m.path);
+        tn_count_resolved(api);
+        return k >= 0 ? tn_cudart_bound(k, api) : row->hook;
+    }
+    if (row->level == TN_LEVEL_NVML && tn_is_nvml(m.path)) {
+        tn_nvml_bind(handle);
+        tn_count_resolved(api);
+        return row->hook;
+    }
+    return found;
+}
+
+tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
+{
+    tn_route real = {(void *)real_dlsym(), 1};
+    (void)caller;
+    int api = tn_api_find(name);
+    if (api == TN_API_NONE) return real;
+    const void *hook = tn_api_rows[api].hook;
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
+#ifndef TENURE_WRAP
+        if (!defined_without_us(name, hook, caller)) return not_found(name);
+#endif
+        return real;
+    }
+    void *found = tn_real_dlsym(handle, name);
+    if (!found) return (tn_route){NULL, 0};
+    if (found == hook) {
+#ifndef TENURE_WRAP
+        if (!defined_without_us(name, hook, caller)) return not_found(name);
+        found = tn_real_dlsym(handle, name); /* the last look-up made leaves dlerror as this one does */
+#endif
+        return (tn_route){found, 0};
+    }
+    return (tn_route){tn_wanted() ? replaced(found, handle, api) : found, 0};
+}

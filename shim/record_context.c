@@ -1,0 +1,89 @@
+/* Contexts and modules: who is current where, and what a destroyed context takes with it. */
+#include "shim/identity.h"
+#include "shim/real.h"
+#include "shim/record.h"
+
+static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle)
+{
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (!e) return;
+    e->kind = (uint8_t)what;
+    e->ctx = c.number;
+    e->device = c.device;
+    e->addr = (uint64_t)handle;
+    e->site = what == TN_CTX_SET || what == TN_CTX_PUSH || what == TN_CTX_POP ? TN_SITE_NONE : tn_frame_site(f);
+    tn_journal_commit(e, TN_EV_CONTEXT);
+}
+
+void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
+{
+    if (r != 0 || !context || f->nested) return;
+    if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
+    context_event(f, what, tn_context_of(f, context, device), context);
+}
+
+/* Drops from the ledger what natively dies with a context: everything of it but stream-ordered blocks and VMM
+ * handles, which live on. */
+static int dies_with(const tn_entry *e, void *context)
+{
+    return e->ctx == *(const uint32_t *)context && e->kind != TN_KIND_ASYNC && e->kind != TN_KIND_POOL &&
+           e->kind != TN_KIND_VMM_HANDLE;
+}
+
+static void context_dies(tn_hook_frame *f, int what, void *handle)
+{
+    tn_context c = tn_context_of(f, handle, TN_DEVICE_NONE);
+    context_event(f, what, c, handle);
+    tn_ledger_sweep(dies_with, NULL, &c.number);
+    tn_context_gone(handle);
+}
+
+void rec_ctx_primary_begin(tn_hook_frame *f, int device)
+{
+    f->handle = tn_context_primary(device);
+}
+
+/* A release that was not the last one leaves the context active; the state query says which it was. It makes no
+ * context and is not a memory call. */
+void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
+{
+    if (r != 0 || !f->handle || f->nested) return;
+    if (what == TN_CTX_PRIMARY_RELEASE) {
+        unsigned flags;
+        int active = 1;
+        if (!tn_real.cuDevicePrimaryCtxGetState || tn_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != 0) active = 1;
+        if (active) {
+            context_event(f, what, tn_context_of(f, f->handle, device), f->handle);
+            return;
+        }
+    }
+    context_dies(f, what, f->handle);
+}
+
+void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
+{
+    if (r == 0 && context && !f->nested) context_dies(f, TN_CTX_DESTROY, context);
+}
+
+void rec_ctx_current(tn_hook_frame *f, int r, int what)
+{
+    CUcontext c = NULL;
+    if (r != 0 || f->nested || !tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&c) != 0) return;
+    if (c == f->thread->context) return; /* frameworks set the same context at every call */
+    f->thread->context = c;
+    context_event(f, what, tn_context_of(f, c, -1), c);
+}
+
+void rec_module(tn_hook_frame *f, int r, int what, void *handle)
+{
+    if (r != 0 || !handle) return;
+    tn_context c = tn_context_current(f);
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (!e) return;
+    e->kind = (uint8_t)what;
+    e->ctx = c.number;
+    e->device = c.device;
+    e->addr = (uint64_t)handle;
+    e->site = tn_frame_site(f);
+    tn_journal_commit(e, TN_EV_MODULE);
+}

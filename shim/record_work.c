@@ -1,0 +1,174 @@
+/* What enqueues work, what orders it and what waits for it: the events from which a planner knows when a freed block is
+ * clean, and which write came first. */
+#include "shim/identity.h"
+#include "shim/map.h"
+#include "shim/real.h"
+#include "shim/record.h"
+
+static tn_map launched = TN_MAP_INIT; /* (function, 0): its first launch was seen */
+
+/* Calls of one thread into one stream with nothing between them are one event with a count and two times: a serving
+ * engine launches 10^5 kernels a second, and the planner only asks whether the stream had work. */
+void rec_work(tn_hook_frame *f, int r, int what, void *stream)
+{
+    if (r != 0) return;
+    uint64_t now = tn_stamp(), capturing = rec_captures() != 0;
+    uint32_t number = tn_stream_number(f, stream);
+    tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
+    if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
+        last->aux = now;
+        last->bytes++;
+        return;
+    }
+    tn_context c = tn_context_current(f);
+    tn_event *e = tn_event_new(f, now);
+    if (!e) return;
+    e->kind = (uint8_t)what;
+    e->device = c.device;
+    e->ctx = c.number;
+    e->stream = number;
+    e->bytes = 1;
+    e->aux = now;
+    e->aux2 = capturing; /* a capture was active somewhere: this may have been captured, not enqueued */
+    tn_journal_commit(e, TN_EV_WORK);
+}
+
+void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
+{
+    if (r != 0) return;
+    uint64_t one = 1;
+    void **seen = &f->thread->function[((uint64_t)function >> 4) % 8];
+    if (*seen != function && !f->nested) {
+        *seen = (void *)function;
+        if (tn_map_add(&launched, (uint64_t)function, 0, &one) == 1) {
+            uint32_t site = tn_frame_site(f);
+            tn_context c = tn_context_current(f);
+            tn_event *e = tn_event_new(f, tn_stamp());
+            if (e) {
+                e->device = c.device;
+                e->ctx = c.number;
+                e->site = site;
+                e->addr = (uint64_t)function;
+                tn_journal_commit(e, TN_EV_FIRST_LAUNCH);
+            }
+        }
+    }
+    rec_work(f, r, TN_WORK_KERNEL, stream);
+}
+
+static void first_write(tn_hook_frame *f, uint64_t dst, uint64_t src, int write)
+{
+    tn_entry e;
+    if (f->nested || write == TN_WRITE_D2H || !dst) return;
+    if (write == TN_WRITE_AUTO) {
+        tn_entry from;
+        int device = (tn_ledger_find(TN_SPACE_ADDRESS, src, &from) && from.kind != TN_KIND_PINNED && from.kind != TN_KIND_REGISTERED) ||
+                     tn_ledger_find(TN_SPACE_MAPPING, src, &from);
+        write = device ? TN_WRITE_D2D : TN_WRITE_H2D;
+    }
+    if (!tn_ledger_mark_write(dst, (uint8_t)write, &e)) return;
+    tn_event *v = tn_event_new(f, tn_stamp());
+    if (!v) return;
+    v->kind = (uint8_t)(write == TN_WRITE_H2D && (e.kind == TN_KIND_PINNED || e.kind == TN_KIND_REGISTERED) ? TN_WRITE_H2H : write);
+    v->device = e.device;
+    v->ctx = e.ctx;
+    v->addr = e.addr;
+    v->bytes = e.bytes;
+    v->aux2 = e.site;
+    tn_journal_commit(v, TN_EV_FIRST_WRITE);
+}
+
+static void wait_event(tn_hook_frame *f, int what, uint32_t ctx, uint32_t stream, uint64_t event)
+{
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (!e) return;
+    e->kind = (uint8_t)what;
+    e->ctx = ctx;
+    e->stream = stream;
+    e->addr = event;
+    e->aux = f->begun;
+    tn_journal_commit(e, TN_EV_WAIT);
+}
+
+void rec_copy(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int write, void *stream, int sync)
+{
+    if (r != 0) return;
+    first_write(f, dst, src, write);
+    rec_work(f, r, write == TN_WRITE_MEMSET ? TN_WORK_MEMSET : TN_WORK_COPY, stream);
+    if (!sync) return;
+    /* Only a copy that ends in host memory is certain to have waited for the stream's work. */
+    tn_entry e;
+    int to_host = write == TN_WRITE_D2H;
+    if (write == TN_WRITE_AUTO && !f->nested)
+        to_host = tn_ledger_find(TN_SPACE_ADDRESS, dst, &e) ? e.kind == TN_KIND_PINNED || e.kind == TN_KIND_REGISTERED
+                                                            : !tn_ledger_find(TN_SPACE_MAPPING, dst, &e);
+    if (to_host) wait_event(f, TN_WAIT_COPY, tn_context_current(f).number, tn_stream_number(f, stream), 0);
+}
+
+void rec_copy_struct(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int dst_type, int src_type, void *stream, int sync)
+{
+    int write = dst_type == CU_MEMORYTYPE_HOST      ? TN_WRITE_D2H
+                : dst_type == CU_MEMORYTYPE_UNIFIED ? TN_WRITE_AUTO
+                : src_type == CU_MEMORYTYPE_HOST    ? TN_WRITE_H2D
+                : src_type == CU_MEMORYTYPE_UNIFIED ? TN_WRITE_AUTO
+                                                    : TN_WRITE_D2D;
+    rec_copy(f, r, dst, src, write, stream, sync);
+}
+
+void rec_copy_batch(tn_hook_frame *f, int r, const CUdeviceptr *dst, const CUdeviceptr *src, size_t count, void *stream)
+{
+    if (r != 0) return;
+    for (size_t i = 0; dst && src && i < count; i++) first_write(f, dst[i], src[i], TN_WRITE_AUTO);
+    rec_work(f, r, TN_WORK_COPY, stream);
+}
+
+void rec_stream(tn_hook_frame *f, int r, int what, void *stream, uint64_t flags, int priority)
+{
+    (void)what;
+    if (r == 0) tn_stream_created(f, stream, flags, priority);
+}
+
+void rec_stream_destroy_begin(tn_hook_frame *f, void *stream) { f->handle = stream; }
+
+void rec_stream_destroy(tn_hook_frame *f, int r)
+{
+    if (r != 0 || f->nested) return;
+    uint32_t number = tn_stream_gone(f->handle);
+    tn_event *e = number ? tn_event_new(f, tn_stamp()) : NULL;
+    if (!e) return;
+    e->kind = TN_STREAM_DESTROY;
+    e->stream = number;
+    e->addr = (uint64_t)f->handle;
+    tn_journal_commit(e, TN_EV_STREAM);
+}
+
+void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream)
+{
+    if (r != 0) return;
+    uint32_t number = tn_stream_number(f, stream);
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (!e) return;
+    e->stream = number;
+    e->addr = (uint64_t)event;
+    tn_journal_commit(e, type);
+}
+
+void rec_event_destroy(tn_hook_frame *f, int r, const void *event)
+{
+    tn_event *e = r == 0 ? tn_event_new(f, tn_stamp()) : NULL;
+    if (!e) return;
+    e->addr = (uint64_t)event;
+    tn_journal_commit(e, TN_EV_EVENT_DESTROY);
+}
+
+void rec_wait(tn_hook_frame *f, int r, int what, void *context, uint64_t event)
+{
+    if (r != 0) return; /* not ready, or an error: nothing was waited for */
+    uint32_t ctx = context ? tn_context_of(f, context, (int)TN_DEVICE_NONE).number : tn_context_current(f).number;
+    wait_event(f, what, what == TN_WAIT_CONTEXT ? ctx : 0, 0, event);
+}
+
+void rec_wait_stream(tn_hook_frame *f, int r, int what, void *stream)
+{
+    if (r == 0) wait_event(f, what, 0, tn_stream_number(f, stream), 0);
+}
