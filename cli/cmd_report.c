@@ -33,8 +33,9 @@ typedef struct report_options {
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, report_options *o)
 {
+    enum { JSON = 256, TOP, FULL }; /* no letters of their own */
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"top", required_argument, NULL, 't'},    {"full", no_argument, NULL, 'f'},
+        {"json", no_argument, NULL, JSON}, {"top", required_argument, NULL, TOP},    {"full", no_argument, NULL, FULL},
         {"help", no_argument, NULL, 'h'}, {"output", required_argument, NULL, 'o'}, {NULL, 0, NULL, 0},
     };
     opterr = 0;
@@ -42,16 +43,16 @@ static int parse(int argc, char **argv, report_options *o)
     while ((c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
         char *end;
         switch (c) {
-        case 'j':
+        case JSON:
             o->json = 1;
             break;
-        case 'f':
+        case FULL:
             o->text.full = 1;
             break;
         case 'o':
             o->output = optarg;
             break;
-        case 't':
+        case TOP:
             errno = 0;
             o->text.top = strtoul(optarg, &end, 10);
             if (errno || *end || optarg[0] < '0' || optarg[0] > '9')

@@ -133,7 +133,7 @@ static void warn_about_processes(tn_report *report)
         if (h->flags & TN_HF_STOPPED)
             tn_report_warn(report, "process %u stopped recording: %s", h->pid, tn_error_text((tn_error)h->stop_error));
         if (tn_reader_damage(p->reader)) {
-            tn_report_warn(report, "%s is damaged: %s", p->journal, tn_reader_damage(p->reader));
+            tn_report_warn(report, "%s: %s", p->journal, tn_reader_damage(p->reader));
             report->incomplete = 1;
         }
     }

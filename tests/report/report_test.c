@@ -1,0 +1,93 @@
+/* What the report's tests share. */
+#define _GNU_SOURCE
+#include "tests/report/report_test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <check.h>
+
+static char folder[PATH_MAX];
+
+void scratch_make(void)
+{
+    const char *base = getenv("TEST_TMPDIR");
+    snprintf(folder, sizeof(folder), "%s/report-XXXXXX", base ? base : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+void scratch_remove(void)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.')
+            unlink(scratch_file(entry->d_name));
+    if (dir)
+        closedir(dir);
+    rmdir(folder);
+}
+
+const char *scratch_path(void)
+{
+    return folder;
+}
+
+const char *scratch_file(const char *name)
+{
+    static char paths[8][PATH_MAX + 256];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
+    return path;
+}
+
+void put_journal(jm *j, const char *name)
+{
+    char file[256];
+    snprintf(file, sizeof(file), "%s.tnj", name);
+    jm_write(j, scratch_file(file), 0);
+    jm_free(j);
+}
+
+tn_report *load_scratch(void)
+{
+    char message[TN_REPORT_MESSAGE];
+    tn_report *report = NULL;
+    tn_error error = tn_report_load(folder, &report, message);
+    ck_assert_msg(error == TN_OK, "%s", message);
+    return report;
+}
+
+tn_event ev(uint8_t type, uint8_t kind, uint64_t addr, uint64_t bytes)
+{
+    return (tn_event){.type = type, .kind = kind, .api = 1, .site = 2, .ctx = 1, .addr = addr, .bytes = bytes};
+}
+
+tn_event ev_alloc(uint8_t kind, uint64_t addr, uint64_t bytes)
+{
+    tn_event e = ev(TN_EV_ALLOC, kind, addr, bytes);
+    e.aux = (bytes + 0xfff) & ~(uint64_t)0xfff; /* backed: whole pages */
+    return e;
+}
+
+tn_event ev_free(uint8_t kind, uint64_t addr)
+{
+    tn_event e = ev(TN_EV_FREE, kind, addr, 0);
+    e.api = 2;
+    return e;
+}
+
+jm *plain_journal(uint32_t pid)
+{
+    jm *j = jm_new(pid);
+    jm_api(j, 1, TN_LEVEL_RUNTIME, TN_CLASS_ALLOC, "cudaMalloc");
+    jm_api(j, 2, TN_LEVEL_RUNTIME, TN_CLASS_FREE, "cudaFree");
+    jm_device(j, 0, 0x11, (uint64_t)80 << 30, "NVIDIA Test");
+    jm_module(j, 1, "00112233", "/nowhere/engine");
+    jm_site(j, 2, 0x2222, 1, (const uint64_t[][2]){{1, 0x100}});
+    return j;
+}
