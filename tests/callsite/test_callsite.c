@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "shim/callsite.h"
 #include "shim/unwind.h"
@@ -201,6 +203,70 @@ START_TEST(anonymous_code_without_a_frame_is_survived)
     ck_assert_int_ge(jit_frames(mock_site_of(id)), 1);
     tn_unwind = tn_unwind_own;
     ck_assert_uint_ge(through((jit_fn)(uintptr_t)code, NULL), TN_SITE_FIRST);
+}
+END_TEST
+
+/* libunwind asks whether it may read before it follows a frame pointer it has no table for; it must get the truth (unwind_pipe.c), and no
+ * descriptor of the host's may serve for that. */
+#if defined(__x86_64__)
+/* push rbp; mov rbp,rdx; mov rax,rdi; mov rdi,rsi; call rax; pop rbp; ret */
+static const unsigned char wild_frame[] = { 0x55, 0x48, 0x89, 0xd5, 0x48, 0x89, 0xf8, 0x48, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3 };
+
+START_TEST(wild_frame_pointers_in_anonymous_code_are_survived)
+{
+    start();
+    jit_fn code = (jit_fn)(uintptr_t)emit(wild_frame, sizeof wild_frame, 0);
+    char *closed = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    closed[0] = closed[4096] = 1; /* resident, then unreadable */
+    ck_assert_int_eq(mprotect(closed + 4096, 4096, PROT_NONE), 0);
+    void *wild[] = { NULL, (void *)16, closed + 4096, closed + 4096 - 8, closed + 8191, (void *)0x8000000000000000u, (void *)UINT64_MAX };
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++)
+        for (int own = 0; own < 2; own++) {
+            tn_unwind = own ? tn_unwind_own : tn_unwind_libunwind;
+            ck_assert_uint_ge(code((void *)(uintptr_t)hook, NULL, wild[i]), TN_SITE_FIRST);
+        }
+}
+END_TEST
+
+/* A fiber whose stack ends at an unreadable page, and a frame pointer just into that: near enough for libunwind to believe it. */
+static ucontext_t before_fiber, in_fiber;
+static char *fiber_stack;
+static jit_fn fiber_code;
+static uint32_t fiber_site;
+#define FIBER_BYTES (64 * 1024)
+
+static void fiber(void)
+{
+    fiber_site = fiber_code((void *)(uintptr_t)hook, NULL, fiber_stack + FIBER_BYTES + 64);
+}
+
+START_TEST(frame_pointer_just_beyond_the_stack_is_survived)
+{
+    start();
+    fiber_code = (jit_fn)(uintptr_t)emit(wild_frame, sizeof wild_frame, 0);
+    fiber_stack = mmap(NULL, FIBER_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fiber_stack[FIBER_BYTES] = 1; /* resident, so that only an attempt to read it tells */
+    ck_assert_int_eq(mprotect(fiber_stack + FIBER_BYTES, 4096, PROT_NONE), 0);
+    ck_assert_int_eq(getcontext(&in_fiber), 0);
+    in_fiber.uc_stack.ss_sp = fiber_stack;
+    in_fiber.uc_stack.ss_size = FIBER_BYTES;
+    in_fiber.uc_link = &before_fiber;
+    makecontext(&in_fiber, fiber, 0);
+    ck_assert_int_eq(swapcontext(&before_fiber, &in_fiber), 0);
+    ck_assert_uint_ge(fiber_site, TN_SITE_FIRST);
+}
+END_TEST
+#endif
+
+START_TEST(no_descriptor_of_the_host_is_taken)
+{
+    int before = dup(1);
+    close(before);
+    start();
+    (void)through((jit_fn)(uintptr_t)emit(with_frame, sizeof with_frame, 0), NULL);
+    int after = dup(1);
+    ck_assert_int_ge(before, 0);
+    ck_assert_int_eq(after, before);
 }
 END_TEST
 
@@ -502,6 +568,11 @@ int main(void)
     tcase_add_test(t, anonymous_code_is_one_jit_frame_wherever_it_lies);
     tcase_add_test(t, anonymous_frames_that_follow_each_other_are_one);
     tcase_add_test(t, anonymous_code_without_a_frame_is_survived);
+#if defined(__x86_64__)
+    tcase_add_test(t, wild_frame_pointers_in_anonymous_code_are_survived);
+    tcase_add_test(t, frame_pointer_just_beyond_the_stack_is_survived);
+#endif
+    tcase_add_test(t, no_descriptor_of_the_host_is_taken);
     tcase_add_test(t, another_library_in_the_same_place_is_no_stale_site);
     tcase_add_test(t, one_library_loaded_twice_gives_equal_sites);
     tcase_add_test(t, frames_of_a_shared_runtime_are_skipped);
