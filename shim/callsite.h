@@ -14,7 +14,7 @@
 int tn_callsite_start(tn_journal *journal, const char *own_dir);
 
 /* Costs on a warm hit, ns (best of 20 rounds of 100,000; 2-core Xeon VM, bazel-bin/tests/callsite/bench_callsite, the walk alone in brackets): stack of
- * 8 / 16 / 24 frames 139 (110) / 200 (165) / 210 (207) by libunwind, 23 (10) / 41 (19) / 52 (21) by frame pointers. Never more than 17 frames are
+ * 8 / 16 / 24 frames 130 (105) / 200 (168) / 228 (222) by libunwind, 25 (10) / 42 (19) / 54 (22) by frame pointers. Never more than 17 frames are
  * walked unless frames are skipped. */
 
 /* The site of a hook whose own return address is `caller` (__builtin_return_address(0) of the exported wrapper). Frames of the shim (all

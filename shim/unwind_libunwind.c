@@ -97,19 +97,19 @@ int tn_unwind_libunwind(const void *caller, uint64_t *frames, int max)
     void *raw[TN_UNWIND_MAX + TN_UNWIND_LEADING_MAX];
     if (max > TN_UNWIND_MAX)
         max = TN_UNWIND_MAX;
-    int n, rest, room = max + LEADING_FEW;
+    int n, first, room = max + LEADING_FEW;
     for (;;) {
         n = backtrace(raw, room);
-        rest = n;
-        while (rest > 0 && raw[n - rest] != caller)
-            rest--;
-        if (rest >= max || n < room || room == max + TN_UNWIND_LEADING_MAX)
+        first = 0;
+        while (first < n && raw[first] != caller)
+            first++;
+        if (n - first >= max || n < room || room == max + TN_UNWIND_LEADING_MAX)
             break;
         room = max + TN_UNWIND_LEADING_MAX;
     }
-    if (rest > max)
-        rest = max;
-    if (rest > 0)
-        memcpy(frames, raw + n - rest, (size_t)rest * sizeof frames[0]);
-    return rest > 0 ? rest : 0;
+    int count = n - first < max ? n - first : max;
+    if (count <= 0) /* not on the stack, or nothing was walked */
+        return 0;
+    memcpy(frames, raw + first, (size_t)count * sizeof frames[0]);
+    return count;
 }

@@ -102,6 +102,9 @@ START_TEST(deep_recursion_is_cut)
         ck_assert_uint_ne(deep, shallow);
         ck_assert_uint_eq(mock_site_of(deep)->head.frame_count, TN_FRAMES_MAX);
         ck_assert_uint_eq(mock_site_of(deep)->head.flags, TN_SF_CUT);
+        /* the innermost are kept: first the hook's caller, then the recursion */
+        ck_assert_uint_eq(mock_site_of(deep)->frames[0].offset, mock_site_of(shallow)->frames[0].offset);
+        ck_assert_uint_ne(mock_site_of(deep)->frames[0].offset, mock_site_of(deep)->frames[1].offset);
         if (id)
             ck_assert_uint_eq(deep, id); /* the innermost 16 are the same */
         id = deep;
@@ -392,6 +395,37 @@ START_TEST(a_caller_that_is_not_on_the_stack_stands_alone)
 }
 END_TEST
 
+/* The outermost hook's caller, asked for from far below: through the runtime's innards to a driver hook. */
+static __attribute__((noinline)) uint32_t far_below(const void *caller, int levels)
+{
+    uint32_t r = levels > 0 ? far_below(caller, levels - 1) : tn_callsite(caller, 7);
+    __asm__ __volatile__("" ::: "memory");
+    return r;
+}
+
+static __attribute__((noinline)) uint32_t outer_hook(int levels)
+{
+    uint32_t r = far_below(__builtin_return_address(0), levels);
+    __asm__ __volatile__("" ::: "memory");
+    return r;
+}
+
+START_TEST(frames_below_the_caller_do_not_count)
+{
+    start();
+    uint32_t first = 0;
+    for (int levels = 0; levels <= 18; levels++) {
+        uint32_t id = outer_hook(levels);
+        ck_assert_uint_eq(mock_site_of(id)->head.flags & TN_SF_CALLER_ONLY, 0);
+        if (first)
+            ck_assert_uint_eq(id, first);
+        first = id;
+    }
+    ck_assert_uint_gt(mock_site_of(first)->head.frame_count, 2);
+    ck_assert_int_eq(mock_site_count, 1);
+}
+END_TEST
+
 static __attribute__((noinline)) int both_walks(uint64_t *a, uint64_t *b, int max, int *nb)
 {
     const void *caller = __builtin_return_address(0);
@@ -419,8 +453,12 @@ START_TEST(own_walk_agrees_with_libunwind)
         ck_assert_int_ge(nb, depth + 2);
         ck_assert_mem_eq(a, b, (size_t)(depth + 2) * sizeof a[0]);
     }
-    ck_assert_int_eq(both_below(20, a, b, 5, &nb), 5);
-    ck_assert_int_eq(nb, 5);
+    for (int max = 1; max <= TN_UNWIND_MAX; max++) {
+        int n = both_below(60, a, b, max, &nb);
+        ck_assert_int_eq(n, max);
+        ck_assert_int_eq(nb, max);
+        ck_assert_mem_eq(a, b, (size_t)max * sizeof a[0]);
+    }
 }
 END_TEST
 
@@ -578,6 +616,7 @@ int main(void)
     tcase_add_test(t, frames_of_a_shared_runtime_are_skipped);
     tcase_add_test(t, skipped_frames_are_made_up_for);
     tcase_add_test(t, a_caller_that_is_not_on_the_stack_stands_alone);
+    tcase_add_test(t, frames_below_the_caller_do_not_count);
     tcase_add_test(t, own_walk_agrees_with_libunwind);
     tcase_add_test(t, own_walk_marks_its_sites);
 #if defined(__x86_64__)
