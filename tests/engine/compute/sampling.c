@@ -14,6 +14,7 @@ static struct {
     void *chosen;
     void *logprobs;
     void *min_p;
+    void *entropy;
     void *host_tokens;
     void *host_logprobs;
 } ctx;
@@ -40,6 +41,8 @@ void sampling_init(struct engine *eng)
     buf_dev("compute/sample_chosen", ctx.chosen, KIB(1));
     CU_CHECK(cudaMalloc(&ctx.logprobs, batch * 1024));
     buf_dev("compute/sample_logprobs", ctx.logprobs, batch * 1024);
+    CU_CHECK(cudaMalloc(&ctx.entropy, batch * 512));
+    buf_dev("compute/sample_entropy", ctx.entropy, batch * 512);
     CU_CHECK(cudaHostAlloc(&ctx.host_tokens, KIB(1), cudaHostAllocMapped));
     buf_host("compute/sample_host_tokens", ctx.host_tokens, KIB(1));
     CU_CHECK(cudaHostAlloc(&ctx.host_logprobs, batch * 1024, cudaHostAllocDefault));
@@ -77,6 +80,7 @@ int sampling_run(struct engine *eng, const void *logits, cudaStream_t stream)
     kernel_binary(ctx.top_k_indices, sort_tmp, ctx.top_k_values, stream);
     kernel_binary(ctx.sorted_probs, ctx.top_k_values, ctx.top_k_indices, stream);
     kernel_unary(ctx.cumulative, ctx.sorted_probs, stream);
+    kernel_binary(ctx.entropy, ctx.sorted_probs, ctx.cumulative, stream);
     min_p_filter(stream);
     kernel_unary(ctx.logprobs, ctx.sorted_probs, stream);
     kernel_unary(ctx.host_tokens, ctx.chosen, stream);
@@ -91,6 +95,7 @@ void sampling_release(void)
 {
     buf_free_host(&ctx.host_logprobs);
     buf_free_host(&ctx.host_tokens);
+    buf_free(&ctx.entropy);
     buf_free(&ctx.logprobs);
     buf_free(&ctx.chosen);
     buf_free(&ctx.cumulative);

@@ -21,6 +21,11 @@ void kernel_unary(void *dst, const void *src, cudaStream_t stream)
     CU_CHECK(cudaMemcpyAsync(dst, src, 256, cudaMemcpyDefault, stream));
 }
 
+void kernel_device(void *dst, const void *src, cudaStream_t stream)
+{
+    CU_CHECK(cudaMemcpyAsync(dst, src, 256, cudaMemcpyDeviceToDevice, stream));
+}
+
 void kernel_binary(void *dst, const void *a, const void *b, cudaStream_t stream)
 {
     if (dst == NULL || a == NULL || b == NULL)

@@ -14,6 +14,10 @@
 /* dst = f(src); device or pinned memory on either side. */
 void kernel_unary(void *dst, const void *src, cudaStream_t stream);
 
+/* The same between two device addresses; the only form for memory that a capture
+ * allocated, whose kind the runtime cannot tell before the graph runs. */
+void kernel_device(void *dst, const void *src, cudaStream_t stream);
+
 /* dst = f(a, b). */
 void kernel_binary(void *dst, const void *a, const void *b, cudaStream_t stream);
 
