@@ -30,7 +30,8 @@ struct tn_journal_thread {
     uint32_t number, tid;
     uint64_t sequence;
     tn_chunk chunk;      /* growth */
-    uint32_t flushed;    /* buffered: slots [0, flushed) are in the file; growth */
+    uint32_t flushed;    /* buffered: so many of the chunk's events are in the file; growth */
+    uint32_t unwritten;  /* buffered: so many of the others are in dropped_events already; growth */
     /* Where the counters are: a block of a counters chunk, or memory of their own until one is to be had. */
     int memory_counters;
     uint64_t counted;    /* calls in memory_counters that are already in dropped_events; growth */
@@ -112,7 +113,7 @@ void tn_journal_block(tn_journal *j, tn_error e);
 
 /* journal_thread.c, under `growth`: writes the committed events and counters of a buffered thread. */
 void tn_thread_flush(tn_journal *j, tn_journal_thread *t);
-/* Counts calls that only memory remembers as dropped. */
+/* Counts as dropped what only memory remembers: calls, and buffered events that could not be written. */
 void tn_thread_count_lost(tn_journal *j, tn_journal_thread *t);
 
 #endif

@@ -89,7 +89,7 @@ tn_journal_thread *tn_journal_attach(tn_journal *j, uint32_t tid)
     return t;
 }
 
-void tn_thread_count_lost(tn_journal *j, tn_journal_thread *t)
+static void count_lost_calls(tn_journal *j, tn_journal_thread *t)
 {
     if (!t->memory_counters)
         return;
@@ -135,19 +135,29 @@ void tn_thread_flush(tn_journal *j, tn_journal_thread *t)
     tn_journal_write_header(j);
 }
 
+void tn_thread_count_lost(tn_journal *j, tn_journal_thread *t)
+{
+    count_lost_calls(j, t);
+    if (!j->buffered || t->events == NULL)
+        return;
+    uint32_t committed = 0, taken = slots_taken(t);
+    for (uint32_t i = 0; i < taken; i++)
+        committed += __atomic_load_n(&t->events[i].type, __ATOMIC_RELAXED) != TN_EV_NONE;
+    if (committed > t->flushed + t->unwritten) {
+        tn_journal_drop(j, committed - t->flushed - t->unwritten);
+        t->unwritten = committed - t->flushed;
+    }
+}
+
 /* Puts the full chunk away; what could not be written is counted. Growth. */
 static void put_chunk_away(tn_journal *j, tn_journal_thread *t)
 {
     if (t->events == NULL)
         return;
     if (j->buffered) {
-        uint32_t before = 0;
         tn_thread_flush(j, t);
-        for (uint32_t i = 0; i < TN_EVENTS_PER_CHUNK; i++)
-            before += t->events[i].type != TN_EV_NONE;
-        if (before > t->flushed)
-            tn_journal_drop(j, before - t->flushed);
-        t->flushed = 0;
+        tn_thread_count_lost(j, t);
+        t->flushed = t->unwritten = 0;
     }
     t->events = NULL;
     tn_chunk_retire(j, &t->chunk);
@@ -223,7 +233,7 @@ void tn_journal_detach(tn_journal *j, tn_journal_thread *t)
         t->attached = 0;
         tn_thread_flush(j, t);
         if (t->memory_counters && !(tn_journal_may_grow(j) && take_counter_block(j, t)))
-            tn_thread_count_lost(j, t);
+            count_lost_calls(j, t);
         t->next_free = j->free_threads;
         j->free_threads = t;
     }
