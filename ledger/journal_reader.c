@@ -58,28 +58,28 @@ static void copy_header(tn_reader *r)
     }
 }
 
+static void append_count(char *out, size_t bytes, uint64_t n, const char *thing)
+{
+    size_t used = strlen(out);
+    if (n == 0 || used >= bytes)
+        return;
+    snprintf(out + used, bytes - used, "%s%llu %s%s unreadable", used == 0 ? "" : ", ", (unsigned long long)n, thing,
+             n == 1 ? " is" : "s are");
+}
+
 /* One sentence from what was counted, or none. */
 static void describe_damage(tn_reader *r)
 {
-    char parts[4][64];
-    int n = 0;
+    char what[192] = "";
     if (r->tail_bytes > 0)
-        snprintf(parts[n++], sizeof parts[0], "its last chunk is cut short");
-    if (r->bad_chunks > 0)
-        snprintf(parts[n++], sizeof parts[0], "%llu chunks are unreadable", (unsigned long long)r->bad_chunks);
-    if (r->bad_records > 0)
-        snprintf(parts[n++], sizeof parts[0], "%llu records are unreadable", (unsigned long long)r->bad_records);
-    if (r->bad_events > 0)
-        snprintf(parts[n++], sizeof parts[0], "%llu events are unreadable", (unsigned long long)r->bad_events);
-    if (n == 0 && r->no_clock && r->event_count > 0) {
+        snprintf(what, sizeof what, "its last chunk is cut short");
+    append_count(what, sizeof what, r->bad_chunks, "chunk");
+    append_count(what, sizeof what, r->bad_records, "record");
+    append_count(what, sizeof what, r->bad_events, "event");
+    if (what[0] != '\0')
+        snprintf(r->damage, sizeof r->damage, "The journal is damaged: %s.", what);
+    else if (r->no_clock && r->event_count > 0)
         snprintf(r->damage, sizeof r->damage, "The journal's clock is unknown, so times are in ticks.");
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        size_t used = strlen(r->damage);
-        snprintf(r->damage + used, sizeof r->damage - used, "%s%s%s", i == 0 ? "The journal is damaged: " : ", ", parts[i],
-                 i == n - 1 ? "." : "");
-    }
 }
 
 static tn_error map_file(tn_reader *r, const char *path)
