@@ -80,14 +80,18 @@ void fact(const char *key, const char *format, ...)
 		_exit(EXIT_NO_CUDA);
 }
 
-static const char *out_state(const void *out)
+static const char *out_state(const void *out_address)
 {
+	const void *out;
+	_Static_assert(sizeof out == sizeof(CUdeviceptr) && sizeof out == sizeof(CUmemGenericAllocationHandle),
+	               "every kind of output is one pointer wide");
+	memcpy(&out, out_address, sizeof out);
 	return out == NULL ? "null" : out == SENTINEL ? "kept" : "set";
 }
 
-void fact_alloc(const char *key, int code, const void *out)
+void fact_alloc(const char *key, int code, const void *out_address)
 {
-	fact(key, "%d,%s", code, out_state(out));
+	fact(key, "%d,%s", code, out_state(out_address));
 }
 
 void fact_code(const char *key, int code)
@@ -150,7 +154,7 @@ static void load_driver(void)
 {
 	libcuda = dlopen("libcuda.so.1", RTLD_NOW);
 	if (libcuda == NULL) {
-		fact("libcuda", "none");
+		fact("libcuda", "none: %s", dlerror());
 		exit(EXIT_NO_CUDA);
 	}
 #define LOAD(name) \

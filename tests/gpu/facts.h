@@ -43,8 +43,15 @@ extern struct facts_driver drv;
 
 /* Prints SECTION.KEY=VALUE in one write. */
 void fact(const char *key, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints the code and what became of an out-parameter that held SENTINEL: null, kept or set. */
-void fact_alloc(const char *key, int code, const void *out);
+/* The call first, then its outputs: arguments of one C call are evaluated in no fixed order. */
+#define FACT_THEN(key, call, format, ...) \
+	do { \
+		int fact_then_code = (int)(call); \
+		fact(key, "%d," format, fact_then_code, __VA_ARGS__); \
+	} while (0)
+/* Prints the code and what became of an out-parameter (its address: void *, CUdeviceptr or a handle) that held
+   SENTINEL: null, kept or set. */
+void fact_alloc(const char *key, int code, const void *out_address);
 /* Prints the code, then the runtime's last error, which it clears. */
 void fact_code(const char *key, int code);
 

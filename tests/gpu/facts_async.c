@@ -241,12 +241,12 @@ void section_async_half(int arg)
 	fact("sync", "%d", (int)cudaStreamSynchronize(stream));
 	occupy(stream);
 	fact("cudaFreeAsync", "%d", (int)cudaFreeAsync(p, stream));
-	fact_alloc("cudaMalloc.at_once", (int)cudaMalloc(&q, free_bytes / 2), q);
+	fact_alloc("cudaMalloc.at_once", (int)cudaMalloc(&q, free_bytes / 2), &q);
 	if (q != SENTINEL && q != NULL)
 		cudaFree(q);
 	fact("last", "%d", (int)cudaGetLastError());
 	fact("sync.2", "%d", (int)cudaStreamSynchronize(stream));
 	q = SENTINEL;
-	fact_alloc("cudaMalloc.after_sync", (int)cudaMalloc(&q, free_bytes / 2), q);
+	fact_alloc("cudaMalloc.after_sync", (int)cudaMalloc(&q, free_bytes / 2), &q);
 	fact("last.2", "%d", (int)cudaGetLastError());
 }

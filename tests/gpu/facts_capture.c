@@ -324,17 +324,17 @@ void section_graph_memory(int arg)
 
 	fact("stream", "%d", (int)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	fact("begin", "%d", (int)cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-	fact("cudaMallocAsync", "%d,%s", (int)cudaMallocAsync(&p, MIB, stream), p == NULL ? "null" : "set");
+	FACT_THEN("cudaMallocAsync", cudaMallocAsync(&p, MIB, stream), "%s", p == NULL ? "null" : "set");
 	fact("memset", "%d", (int)cudaMemsetAsync(p, 1, MIB, stream));
-	fact("type_in_capture", "%d,%d", (int)cudaPointerGetAttributes(&a, p), (int)a.type);
+	FACT_THEN("type_in_capture", cudaPointerGetAttributes(&a, p), "%d", (int)a.type);
 	fact("end", "%d", (int)cudaStreamEndCapture(stream, &graph));
-	fact("nodes", "%d,%zu", (int)cudaGraphGetNodes(graph, NULL, &nodes), nodes);
+	FACT_THEN("nodes", cudaGraphGetNodes(graph, NULL, &nodes), "%zu", nodes);
 	fact("instantiate", "%d", (int)cudaGraphInstantiate(&exec, graph, 0));
-	fact("type_before_launch", "%d,%d", (int)cudaPointerGetAttributes(&a, p), (int)a.type);
+	FACT_THEN("type_before_launch", cudaPointerGetAttributes(&a, p), "%d", (int)a.type);
 	fact("reserved_before_launch", "%llu", graph_value(cudaGraphMemAttrReservedMemCurrent));
 	fact("launch", "%d", (int)cudaGraphLaunch(exec, stream));
 	fact("sync", "%d", (int)cudaStreamSynchronize(stream));
-	fact("type_after_launch", "%d,%d", (int)cudaPointerGetAttributes(&a, p), (int)a.type);
+	FACT_THEN("type_after_launch", cudaPointerGetAttributes(&a, p), "%d", (int)a.type);
 	fact("used", "%llu", graph_value(cudaGraphMemAttrUsedMemCurrent));
 	fact("reserved", "%llu", graph_value(cudaGraphMemAttrReservedMemCurrent));
 	fact_code("launch.again_unfreed", (int)cudaGraphLaunch(exec, stream));

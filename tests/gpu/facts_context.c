@@ -39,7 +39,7 @@ void section_context(int arg)
 	}
 	fact("code", "%d", code);
 	fact("active_after", "%d", primary_active());
-	fact("cuCtxGetCurrent", "%d,%s", (int)drv.p_cuCtxGetCurrent(&bound), bound == NULL ? "none" : "bound");
+	FACT_THEN("cuCtxGetCurrent", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
 }
 
 struct blocks {
@@ -55,14 +55,14 @@ static void without_context(void *arg)
 	void *host = SENTINEL;
 	size_t free_bytes, total;
 
-	fact("current", "%d,%s", (int)drv.p_cuCtxGetCurrent(&bound), bound == NULL ? "none" : "bound");
-	fact_alloc("cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), (void *)(uintptr_t)d);
-	fact_alloc("cuMemHostAlloc", (int)drv.p_cuMemHostAlloc(&host, MIB, 0), host);
+	FACT_THEN("current", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
+	fact_alloc("cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), &d);
+	fact_alloc("cuMemHostAlloc", (int)drv.p_cuMemHostAlloc(&host, MIB, 0), &host);
 	fact("cuMemGetInfo", "%d", (int)drv.p_cuMemGetInfo(&free_bytes, &total));
 	fact("cuMemFree", "%d", (int)drv.p_cuMemFree(b->driver_block));
-	fact("current_after_driver", "%d,%s", (int)drv.p_cuCtxGetCurrent(&bound), bound == NULL ? "none" : "bound");
+	FACT_THEN("current_after_driver", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
 	fact_code("cudaFree", (int)cudaFree(b->runtime_block));
-	fact("current_after_runtime", "%d,%s", (int)drv.p_cuCtxGetCurrent(&bound), bound == NULL ? "none" : "bound");
+	FACT_THEN("current_after_runtime", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
 }
 
 static void runtime_binds(void *arg)
@@ -105,14 +105,14 @@ static void in_child(const char *label, void *block)
 	pid_t child = fork();
 
 	if (child == 0) {
-		fact_alloc("child.cudaMalloc", (int)cudaMalloc(&p, MIB), p);
+		fact_alloc("child.cudaMalloc", (int)cudaMalloc(&p, MIB), &p);
 		fact("child.last", "%d", (int)cudaGetLastError());
-		fact_alloc("child.cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), (void *)(uintptr_t)d);
+		fact_alloc("child.cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), &d);
 		fact("child.cudaMemGetInfo", "%d", (int)cudaMemGetInfo(&free_bytes, &total));
 		if (block != NULL)
 			fact("child.cudaFree", "%d", (int)cudaFree(block));
 		p = SENTINEL;
-		fact_alloc("child.cudaMallocHost", (int)cudaMallocHost(&p, MIB), p);
+		fact_alloc("child.cudaMallocHost", (int)cudaMallocHost(&p, MIB), &p);
 		_exit(0);
 	}
 	if (child < 0 || waitpid(child, &status, 0) < 0) {
@@ -140,14 +140,14 @@ static CUdeviceptr late_driver_block;
 static void late_atexit_first(void)
 {
 	void *p = SENTINEL;
-	fact_alloc("atexit_early.cudaMalloc", (int)cudaMalloc(&p, MIB), p);
+	fact_alloc("atexit_early.cudaMalloc", (int)cudaMalloc(&p, MIB), &p);
 	fact("atexit_early.cudaFree", "%d", (int)cudaFree(late_block));
 }
 
 static void late_atexit_second(void)
 {
 	void *p = SENTINEL;
-	fact_alloc("atexit_late.cudaMalloc", (int)cudaMalloc(&p, MIB), p);
+	fact_alloc("atexit_late.cudaMalloc", (int)cudaMalloc(&p, MIB), &p);
 	fact("atexit_late.cudaFree", "%d", (int)cudaFree(p));
 }
 
@@ -158,8 +158,8 @@ __attribute__((destructor)) static void late_destructor(void)
 	if (late_other == NULL)
 		return;
 	fact("destructor.cudaFree", "%d", (int)cudaFree(late_other));
-	fact_alloc("destructor.cudaMalloc", (int)cudaMalloc(&p, MIB), p);
-	fact_alloc("destructor.cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), (void *)(uintptr_t)d);
+	fact_alloc("destructor.cudaMalloc", (int)cudaMalloc(&p, MIB), &p);
+	fact_alloc("destructor.cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), &d);
 	fact("destructor.cuMemFree", "%d", (int)drv.p_cuMemFree(late_driver_block));
 }
 

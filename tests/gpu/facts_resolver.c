@@ -76,11 +76,9 @@ void section_resolver(int arg)
 	if (v1 == NULL || v2 == NULL)
 		return;
 	ask(v2, "", 13000, 0);
-	fact("before_init.cuGetProcAddress", "%d,%s", (int)v2("cuGetProcAddress", &address, 12000, 0, NULL),
-	     spelling("cuGetProcAddress", address));
+	FACT_THEN("before_init.cuGetProcAddress", v2("cuGetProcAddress", &address, 12000, 0, NULL), "%s", spelling("cuGetProcAddress", address));
 	address = SENTINEL;
-	fact("v1.cuGetProcAddress.11030", "%d,%s", (int)v1("cuGetProcAddress", &address, 11030, 0),
-	     spelling("cuGetProcAddress", address));
+	FACT_THEN("v1.cuGetProcAddress.11030", v1("cuGetProcAddress", &address, 11030, 0), "%s", spelling("cuGetProcAddress", address));
 	fact("cuInit", "%d", (int)drv.p_cuInit(0));
 	fact("cuDriverGetVersion", "%d", (int)drv.p_cuDriverGetVersion(&driver_version));
 	for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
@@ -101,13 +99,13 @@ void section_resolver(int arg)
 	ask(v2, "cuMemAlloc", 13000, 4);
 	ask(v2, "cuMemAlloc", 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	address = SENTINEL;
-	fact("v2.null_status", "%d,%s", (int)v2("cuMemAlloc", &address, 13000, 0, NULL), spelling("cuMemAlloc", address));
+	FACT_THEN("v2.null_status", v2("cuMemAlloc", &address, 13000, 0, NULL), "%s", spelling("cuMemAlloc", address));
 	address = SENTINEL;
-	fact("v2.null_name", "%d,%s", (int)v2(NULL, &address, 13000, 0, NULL), spelling("", address));
+	FACT_THEN("v2.null_name", v2(NULL, &address, 13000, 0, NULL), "%s", spelling("", address));
 	address = SENTINEL;
-	fact("v1.cuMemAlloc.3020", "%d,%s", (int)v1("cuMemAlloc", &address, 3020, 0), spelling("cuMemAlloc", address));
+	FACT_THEN("v1.cuMemAlloc.3020", v1("cuMemAlloc", &address, 3020, 0), "%s", spelling("cuMemAlloc", address));
 	address = SENTINEL;
-	fact("v1.miss", "%d,%s", (int)v1("cuNoSuchFunction", &address, 13000, 0), spelling("cuNoSuchFunction", address));
+	FACT_THEN("v1.miss", v1("cuNoSuchFunction", &address, 13000, 0), "%s", spelling("cuNoSuchFunction", address));
 	fact("variants_differ", "%d", driver_symbol("cuMemAlloc") != driver_symbol("cuMemAlloc_v2") &&
 	                                      driver_symbol("cuMemAllocAsync") != driver_symbol("cuMemAllocAsync_ptsz"));
 	ask_crashing(v2);

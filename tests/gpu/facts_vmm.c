@@ -51,8 +51,9 @@ void section_vmm(int arg)
 	(void)arg;
 
 	fact("setDevice", "%d", (int)cudaSetDevice(0));
-	fact("granularity", "%d,%zu",
-	     (int)drv.p_cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), granularity);
+	FACT_THEN("granularity",
+	          drv.p_cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "%zu",
+	          granularity);
 	fact("create.odd_size", "%d", (int)drv.p_cuMemCreate(&second, 3 * MIB, &prop, 0));
 	fact("create.zero", "%d", (int)drv.p_cuMemCreate(&second, 0, &prop, 0));
 	fact("reserve.odd_size", "%d", (int)drv.p_cuMemAddressReserve(&odd, 3 * MIB, 0, 0, 0));
@@ -68,11 +69,11 @@ void section_vmm(int arg)
 	fact("access", "%d", set_access(at, 4 * MIB));
 	fact("memset", "%d", (int)cudaMemset((void *)(uintptr_t)at, 1, 4 * MIB));
 	fact("type", "%d", type_of(at));
-	fact("range", "%d,bytes=%zu,base=%s", (int)drv.p_cuMemGetAddressRange(&base, &bytes, at + MIB), bytes,
-	     base == at ? "start" : "other");
+	FACT_THEN("range", drv.p_cuMemGetAddressRange(&base, &bytes, at + MIB), "bytes=%zu,base=%s", bytes,
+	          base == at ? "start" : "other");
 	fact("map.second_place", "%d", (int)drv.p_cuMemMap(at + 8 * MIB, 4 * MIB, 0, handle, 0));
-	fact("retain", "%d,%s", (int)drv.p_cuMemRetainAllocationHandle(&retained, (void *)(uintptr_t)at),
-	     retained == handle ? "same" : "other");
+	FACT_THEN("retain", drv.p_cuMemRetainAllocationHandle(&retained, (void *)(uintptr_t)at), "%s",
+	          retained == handle ? "same" : "other");
 	fact("release.retained", "%d", (int)drv.p_cuMemRelease(retained));
 	fact("release.while_mapped", "%d", (int)drv.p_cuMemRelease(handle));
 	fact("memset.after_release", "%d", (int)cudaMemset((void *)(uintptr_t)at, 2, 4 * MIB));
@@ -93,34 +94,34 @@ void section_arrays(int arg)
 {
 	struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
 	struct cudaChannelFormatDesc got;
-	struct cudaExtent extent = {64, 64, 4}, wide = {1 << 20, 1 << 20, 0}, got_extent;
+	struct cudaExtent extent = {64, 64, 4}, wide = {1 << 20, 1 << 20, 0}, got_extent = {0, 0, 0};
 	struct cudaArrayMemoryRequirements needs;
 	cudaArray_t array = NULL, deferred = NULL, refused = (cudaArray_t)SENTINEL;
 	cudaMipmappedArray_t mipmap = NULL;
 	unsigned flags = 77;
 	void *p = NULL;
 	size_t pitch = 0;
-	struct cudaPitchedPtr p3;
+	struct cudaPitchedPtr p3 = {NULL, 0, 0, 0};
 	(void)arg;
 
 	memset(&needs, 0, sizeof needs);
 	fact("cudaMallocArray", "%d", (int)cudaMallocArray(&array, &format, 64, 64, 0));
-	fact("info", "%d,%zux%zux%zu,flags=%u", (int)cudaArrayGetInfo(&got, &got_extent, &flags, array),
-	     got_extent.width, got_extent.height, got_extent.depth, flags);
+	FACT_THEN("info", cudaArrayGetInfo(&got, &got_extent, &flags, array), "%zux%zux%zu,flags=%u",
+	          got_extent.width, got_extent.height, got_extent.depth, flags);
 	fact_code("requirements.ordinary", (int)cudaArrayGetMemoryRequirements(&needs, array, 0));
 	fact_code("cudaFreeArray", (int)cudaFreeArray(array));
 	fact("cudaMalloc3DArray.deferred", "%d",
 	     (int)cudaMalloc3DArray(&deferred, &format, extent, cudaArrayDeferredMapping));
-	fact("requirements.deferred", "%d,%s,%s", (int)cudaArrayGetMemoryRequirements(&needs, deferred, 0),
-	     needs.size > 0 ? "size" : "none", needs.alignment > 0 ? "alignment" : "none");
+	FACT_THEN("requirements.deferred", cudaArrayGetMemoryRequirements(&needs, deferred, 0), "%s,%s",
+	          needs.size > 0 ? "size" : "none", needs.alignment > 0 ? "alignment" : "none");
 	fact_code("cudaFreeArray.deferred", (int)cudaFreeArray(deferred));
-	fact_alloc("cudaMalloc3DArray.refused", (int)cudaMalloc3DArray(&refused, &format, wide, 0), refused);
+	fact_alloc("cudaMalloc3DArray.refused", (int)cudaMalloc3DArray(&refused, &format, wide, 0), &refused);
 	fact("last", "%d", (int)cudaGetLastError());
 	fact("cudaMallocMipmappedArray", "%d", (int)cudaMallocMipmappedArray(&mipmap, &format, extent, 3, 0));
 	fact_code("cudaFreeMipmappedArray", (int)cudaFreeMipmappedArray(mipmap));
-	fact("cudaMallocPitch", "%d,pitch=%zu", (int)cudaMallocPitch(&p, &pitch, 1000, 64), pitch);
+	FACT_THEN("cudaMallocPitch", cudaMallocPitch(&p, &pitch, 1000, 64), "pitch=%zu", pitch);
 	fact_code("cudaFree.pitch", (int)cudaFree(p));
-	fact("cudaMalloc3D", "%d,pitch=%zu,x=%zu,y=%zu", (int)cudaMalloc3D(&p3, extent), p3.pitch, p3.xsize, p3.ysize);
+	FACT_THEN("cudaMalloc3D", cudaMalloc3D(&p3, extent), "pitch=%zu,x=%zu,y=%zu", p3.pitch, p3.xsize, p3.ysize);
 	fact_code("cudaFree.3d", (int)cudaFree(p3.ptr));
 }
 
@@ -166,8 +167,8 @@ void section_fault(int arg)
 	(void)arg;
 
 	fact("cudaMalloc", "%d", (int)cudaMalloc(&p, MIB));
-	fact("load", "%d,%d", (int)drv.p_cuModuleLoadData(&module, facts_ptx),
-	     (int)drv.p_cuModuleGetFunction(&poke, module, "poke"));
+	fact("load", "%d", (int)drv.p_cuModuleLoadData(&module, facts_ptx));
+	fact("function", "%d", (int)drv.p_cuModuleGetFunction(&poke, module, "poke"));
 	if (poke == NULL)
 		return;
 	fact("launch", "%d", (int)drv.p_cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
@@ -176,11 +177,11 @@ void section_fault(int arg)
 	fact("get_last_again", "%d", (int)cudaGetLastError());
 	fact("cudaFree", "%d", (int)cudaFree(p));
 	p = SENTINEL;
-	fact_alloc("cudaMalloc.after", (int)cudaMalloc(&p, MIB), p);
+	fact_alloc("cudaMalloc.after", (int)cudaMalloc(&p, MIB), &p);
 	fact("cudaMemGetInfo.after", "%d", (int)cudaMemGetInfo(&free_bytes, &total));
 	p = SENTINEL;
-	fact_alloc("cudaMallocHost.after", (int)cudaMallocHost(&p, MIB), p);
+	fact_alloc("cudaMallocHost.after", (int)cudaMallocHost(&p, MIB), &p);
 	fact("cudaDeviceReset", "%d", (int)cudaDeviceReset());
 	p = SENTINEL;
-	fact_alloc("cudaMalloc.after_reset", (int)cudaMalloc(&p, MIB), p);
+	fact_alloc("cudaMalloc.after_reset", (int)cudaMalloc(&p, MIB), &p);
 }
