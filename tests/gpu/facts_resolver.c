@@ -75,6 +75,8 @@ void section_resolver(int arg)
 	fact("exports", "%d,%d", v1 != NULL, v2 != NULL);
 	if (v1 == NULL || v2 == NULL)
 		return;
+	/* In a child, and before cuInit, so that the answer is not the one of a forked child of a CUDA process. */
+	ask_crashing(v2);
 	ask(v2, "", 13000, 0);
 	FACT_THEN("before_init.cuGetProcAddress", v2("cuGetProcAddress", &address, 12000, 0, NULL), "%s", spelling("cuGetProcAddress", address));
 	address = SENTINEL;
@@ -108,7 +110,6 @@ void section_resolver(int arg)
 	FACT_THEN("v1.miss", v1("cuNoSuchFunction", &address, 13000, 0), "%s", spelling("cuNoSuchFunction", address));
 	fact("variants_differ", "%d", driver_symbol("cuMemAlloc") != driver_symbol("cuMemAlloc_v2") &&
 	                                      driver_symbol("cuMemAllocAsync") != driver_symbol("cuMemAllocAsync_ptsz"));
-	ask_crashing(v2);
 }
 
 void section_resolver_runtime(int arg)
