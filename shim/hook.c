@@ -163,7 +163,7 @@ static int started(void)
 void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
 {
     f->errno_in = errno;
-    f->on = f->nested = f->busy_held = f->freed_known = 0;
+    f->on = f->nested = f->busy_held = f->freed_known = f->stamped = 0;
     f->api = (uint16_t)api;
     f->ptds = (uint8_t)ptds;
     f->begun = 0;
@@ -180,6 +180,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
     f->nested = t->busy != 0; /* a signal handler inside one of our own sections */
     if (!t->journal && !f->nested) attach(t);
     f->on = 1;
+    f->stamped = row->klass == TN_CLASS_WAIT || row->klass == TN_CLASS_WORK;
     if (t->counters) t->counters[api]++;
     else tn_journal_drop(journal, 1);
     f->recorded = t->recorded;
@@ -195,6 +196,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
 
 void tn_call(tn_hook_frame *f)
 {
+    if (f->stamped) f->begun = tn_stamp();
     if (f->busy_held) f->thread->busy = 0;
     errno = f->errno_in;
 }

@@ -34,11 +34,12 @@ typedef struct tn_thread {
 
 typedef struct tn_hook_frame {
     tn_thread *thread;
-    uint64_t begun;        /* stamp before the real call, where a row asked for it */
+    uint64_t begun;        /* stamp before the real call: waits, work that may wait, frees; else 0 */
     uint64_t recorded;     /* thread->recorded when the hook was entered */
     int errno_in;
     uint16_t api;
     uint8_t on;            /* this call is journalled */
+    uint8_t stamped;       /* the row's class wants `begun` */
     uint8_t nested;        /* made from a signal handler inside a hook: no lock, no stack */
     uint8_t busy_held;     /* `busy` is this frame's to lower */
     uint8_t ptds;

@@ -150,6 +150,7 @@ void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, v
     if (!e) return;
     e->stream = number;
     e->addr = (uint64_t)event;
+    e->aux2 = rec_captures() != 0; /* as for WORK: this may belong to a capture */
     tn_journal_commit(e, type);
 }
 
