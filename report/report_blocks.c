@@ -61,6 +61,17 @@ static tn_error take_element(tn_blocks *table, uint32_t *out)
     return TN_OK;
 }
 
+static void enter(tn_blocks *table, uint32_t index)
+{
+    tn_block *b = &table->blocks[index];
+    size_t at = slot_of(table, b->process, b->space, b->addr);
+    while (table->slots[at] != TN_BLOCK_NONE)
+        at = (at + 1) & table->mask;
+    table->slots[at] = index;
+    table->indexed++;
+    b->indexed = 1;
+}
+
 tn_error tn_blocks_add(tn_blocks *table, const tn_block *block, uint32_t *out)
 {
     if (!table->slots || table->indexed * 2 > table->mask) {
@@ -73,12 +84,20 @@ tn_error tn_blocks_add(tn_blocks *table, const tn_block *block, uint32_t *out)
         return error;
     tn_block *b = &table->blocks[*out];
     *b = *block;
-    b->used = b->indexed = 1;
-    size_t at = slot_of(table, b->process, b->space, b->addr);
-    while (table->slots[at] != TN_BLOCK_NONE)
-        at = (at + 1) & table->mask;
-    table->slots[at] = *out;
-    table->indexed++;
+    b->used = 1;
+    enter(table, *out);
+    return TN_OK;
+}
+
+tn_error tn_blocks_reindex(tn_blocks *table, uint32_t index, uint64_t addr)
+{
+    if (table->indexed * 2 > table->mask) {
+        tn_error error = grow_index(table);
+        if (error != TN_OK)
+            return error;
+    }
+    table->blocks[index].addr = addr;
+    enter(table, index);
     return TN_OK;
 }
 

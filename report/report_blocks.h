@@ -39,6 +39,8 @@ TN_MUST_USE tn_error tn_blocks_add(tn_blocks *table, const tn_block *block, uint
 uint32_t tn_blocks_find(const tn_blocks *table, uint32_t process, uint8_t space, uint64_t addr);
 /* The block stays, but its number may be used again. */
 void tn_blocks_unindex(tn_blocks *table, uint32_t index);
+/* Makes an unindexed block known again, by a number that must not be there. TN_E_NOMEM. */
+TN_MUST_USE tn_error tn_blocks_reindex(tn_blocks *table, uint32_t index, uint64_t addr);
 /* Unindexes it where that is still due, and gives its element back. */
 void tn_blocks_remove(tn_blocks *table, uint32_t index);
 

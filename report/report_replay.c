@@ -5,6 +5,7 @@
 
 #include "report/report_blocks.h"
 #include "report/report_merge.h"
+#include "report/report_order.h"
 
 typedef struct replay {
     tn_report *report;
@@ -128,7 +129,7 @@ static uint8_t event_space(const replay *r, const tn_event *e)
         return TN_BLOCK_ADDRESS;
     uint32_t api = api_index(r, e->api);
     const char *name = api == TN_NO_INDEX ? "" : r->report->apis[api].name;
-    if (strstr(name, "ShareableHandle") || strstr(name, "cuMemRelease"))
+    if (strstr(name, "ShareableHandle") || strcmp(name, "cuMemRelease") == 0)
         return TN_BLOCK_VMM_HANDLE;
     if (strstr(name, "ImportExternalMemory") || strstr(name, "DestroyExternalMemory"))
         return TN_BLOCK_EXTERNAL;
@@ -172,6 +173,15 @@ static void replay_alloc(replay *r, const tn_event *e)
             stat_add(l.each[i], e->bytes, e->aux);
 }
 
+/* A free counts in the block's lines and in its own call's. */
+static void count_free(replay *r, const tn_block *b, uint32_t api)
+{
+    lines l = lines_of(r->report, b->place, b->kind, b->row, api);
+    for (int i = 0; i < 4; i++)
+        if (l.each[i])
+            l.each[i]->frees++;
+}
+
 static void replay_free(replay *r, const tn_event *e)
 {
     tn_process *p = &r->report->processes[r->process];
@@ -189,11 +199,7 @@ static void replay_free(replay *r, const tn_event *e)
     tn_block *b = &r->blocks.blocks[index];
     if (--b->refs > 0) /* a handle that was retained needs as many releases */
         return;
-    uint32_t api = event_api(r, e);
-    lines l = lines_of(r->report, b->place, b->kind, b->row, api);
-    for (int i = 0; i < 4; i++)
-        if (l.each[i])
-            l.each[i]->frees++;
+    count_free(r, b, event_api(r, e));
     /* A released handle keeps its memory until the last mapping of it is gone. */
     if (b->maps > 0)
         tn_blocks_unindex(&r->blocks, index);
@@ -241,22 +247,55 @@ static void drop_range(replay *r, uint32_t index, tn_stat *stat)
 
 static void replay_unmap(replay *r, const tn_event *e)
 {
-    /* One unmap may cover many mappings. The driver's granularity is 2 MiB: over a gap it is as wide as the step. */
-    const uint64_t step = 2u << 20;
     if (e->result != 0)
         return;
-    uint64_t at = e->addr, end = e->addr + e->bytes;
-    do {
-        uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, at);
-        uint64_t width = step;
-        if (index != TN_BLOCK_NONE) {
-            width = r->blocks.blocks[index].requested ? r->blocks.blocks[index].requested : step;
-            drop_range(r, index, &r->report->mapped);
-        }
-        if (width > end - at) /* also where the end wraps */
-            break;
+    /* One unmap may cover many mappings, mostly one behind the other. */
+    uint64_t at = e->addr, left = e->bytes;
+    uint32_t index;
+    while ((index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, at)) != TN_BLOCK_NONE) {
+        uint64_t width = r->blocks.blocks[index].requested;
+        drop_range(r, index, &r->report->mapped);
+        if (width == 0 || width >= left)
+            return;
         at += width;
-    } while (at < end);
+        left -= width;
+    }
+    /* A gap: only looking at every block finds what lies behind it. */
+    for (uint32_t i = 0; i < r->blocks.count; i++) {
+        const tn_block *b = &r->blocks.blocks[i];
+        if (b->used && b->space == TN_BLOCK_MAPPING && b->process == r->process && b->addr >= at && b->addr - at < left)
+            drop_range(r, i, &r->report->mapped);
+    }
+}
+
+/* The program asks for the handle of what is mapped at an address: one more release is due. A handle that was released
+ * while it was mapped can be had back in this way. */
+static void replay_retain(replay *r, const tn_event *e)
+{
+    if (e->result != 0)
+        return;
+    uint32_t handle = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->aux);
+    if (handle != TN_BLOCK_NONE) {
+        r->blocks.blocks[handle].refs++;
+        return;
+    }
+    uint32_t mapping = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, e->addr);
+    handle = mapping == TN_BLOCK_NONE ? TN_NO_INDEX : r->blocks.blocks[mapping].handle;
+    if (handle != TN_NO_INDEX && !r->blocks.blocks[handle].indexed) {
+        r->blocks.blocks[handle].refs = 1;
+        r->error = tn_blocks_reindex(&r->blocks, handle, e->aux);
+    }
+}
+
+/* A graph's own free node ends the block that its allocation node began. */
+static void replay_graph_free(replay *r, const tn_event *e)
+{
+    uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_ADDRESS, e->bytes);
+    if (e->result != 0 || index == TN_BLOCK_NONE || r->blocks.blocks[index].kind != TN_KIND_GRAPH)
+        return;
+    const tn_block *b = &r->blocks.blocks[index];
+    count_free(r, b, event_api(r, e));
+    end_block(r, index);
 }
 
 static void replay_unreserve(replay *r, const tn_event *e)
@@ -323,11 +362,12 @@ static void replay_event(replay *r, const tn_event *e)
         replay_unmap(r, e);
         break;
     case TN_EV_EXPORT:
-        if (e->kind == TN_EXPORT_RETAIN && e->result == 0) {
-            uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->addr);
-            if (index != TN_BLOCK_NONE)
-                r->blocks.blocks[index].refs++;
-        }
+        if (e->kind == TN_EXPORT_RETAIN)
+            replay_retain(r, e);
+        break;
+    case TN_EV_GRAPH_NODE:
+        if (e->kind == TN_NODE_FREE)
+            replay_graph_free(r, e);
         break;
     case TN_EV_CONTEXT:
         replay_context(r, e);
@@ -338,43 +378,6 @@ static void replay_event(replay *r, const tn_event *e)
     default: /* work, waits, graphs and the rest move no bytes */
         break;
     }
-}
-
-/* ---- one order over all processes ---- */
-
-typedef struct head { uint64_t ns; const tn_event *event; uint32_t process; } head;
-
-static int head_before(const head *a, const head *b)
-{
-    return a->ns != b->ns ? a->ns < b->ns : a->process < b->process;
-}
-
-static void sift_down(head *heap, size_t count, size_t i)
-{
-    for (;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
-            if (head_before(&heap[child], &heap[least]))
-                least = child;
-        if (least == i)
-            return;
-        head swap = heap[i];
-        heap[i] = heap[least];
-        heap[least] = swap;
-        i = least;
-    }
-}
-
-static int next_of(tn_report *report, head *h)
-{
-    tn_process *p = &report->processes[h->process];
-    h->event = tn_reader_next(p->reader, NULL);
-    if (!h->event)
-        return 0;
-    uint64_t ns = p->start_ns + tn_reader_ns(p->reader, h->event->tsc);
-    if (ns > h->ns) /* the reader's order holds within a process, whatever the clock does */
-        h->ns = ns;
-    return 1;
 }
 
 static int by_size(const void *a, const void *b)
@@ -397,26 +400,14 @@ static int by_size(const void *a, const void *b)
 tn_error tn_replay(tn_report *report)
 {
     replay r = {.report = report};
-    head *heap = calloc(report->process_count, sizeof(*heap));
-    if (!heap)
-        return TN_E_NOMEM;
-    size_t count = 0;
-    for (size_t i = 0; i < report->process_count; i++) {
-        tn_reader_rewind(report->processes[i].reader);
-        heap[count] = (head){.process = (uint32_t)i};
-        if (next_of(report, &heap[count]))
-            count++;
-    }
-    for (size_t i = count / 2; i-- > 0;)
-        sift_down(heap, count, i);
-    while (count > 0 && r.error == TN_OK) {
-        r.process = heap[0].process;
-        replay_event(&r, heap[0].event);
-        if (!next_of(report, &heap[0]))
-            heap[0] = heap[--count];
-        sift_down(heap, count, 0);
-    }
-    free(heap);
+    tn_order order;
+    tn_error error = tn_order_begin(&order, report);
+    if (error != TN_OK)
+        return error;
+    const tn_event *e;
+    while (r.error == TN_OK && (e = tn_order_next(&order, &r.process)))
+        replay_event(&r, e);
+    tn_order_end(&order);
     tn_blocks_free(&r.blocks);
     if (r.error == TN_OK && report->row_count)
         qsort(report->rows, report->row_count, sizeof(tn_row), by_size);

@@ -56,10 +56,36 @@ void put_journal(jm *j, const char *name)
 tn_report *load_scratch(void)
 {
     char message[TN_REPORT_MESSAGE];
-    tn_report *report = NULL;
-    tn_error error = tn_report_load(folder, &report, message);
+    tn_report *loaded = NULL;
+    tn_error error = tn_report_load(folder, &loaded, message);
     ck_assert_msg(error == TN_OK, "%s", message);
-    return report;
+    return loaded;
+}
+
+tn_report *report;
+
+void load_journal(jm *j)
+{
+    put_journal(j, "one");
+    report = load_scratch();
+}
+
+void drop_report(void)
+{
+    tn_report_free(report);
+    report = NULL;
+    scratch_remove();
+}
+
+const tn_place *device(uint32_t i)
+{
+    ck_assert_uint_lt(TN_PLACE_HOST + 1 + i, report->place_count);
+    return &report->places[TN_PLACE_HOST + 1 + i];
+}
+
+const tn_stat *kind(uint8_t k)
+{
+    return &device(0)->kinds[k];
 }
 
 tn_event ev(uint8_t type, uint8_t kind, uint64_t addr, uint64_t bytes)

@@ -21,6 +21,21 @@ void put_journal(jm *j, const char *name);
 /* Loads the scratch folder; the test fails where that fails. */
 tn_report *load_scratch(void);
 
+/* What most tests look at: one report, loaded from a journal put into the scratch folder. */
+extern tn_report *report;
+void load_journal(jm *j);
+/* Frees the report and removes the scratch folder; a Check fixture. */
+void drop_report(void);
+const tn_place *device(uint32_t i);   /* the i-th device, from 0 */
+const tn_stat *kind(uint8_t k);       /* a line of device 0 */
+
+#define CHECK_CALLS(s, a, f, r)               \
+    do {                                      \
+        ck_assert_uint_eq((s)->allocs, (a));  \
+        ck_assert_uint_eq((s)->frees, (f));   \
+        ck_assert_uint_eq((s)->refused, (r)); \
+    } while (0)
+
 /* Events as a test writes them. API 1 allocates, API 2 frees, site 2. */
 tn_event ev_alloc(uint8_t kind, uint64_t addr, uint64_t bytes);
 tn_event ev_free(uint8_t kind, uint64_t addr);

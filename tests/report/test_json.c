@@ -12,13 +12,14 @@ static json_t *document;
 
 static void load(void)
 {
-    tn_report *report = load_scratch();
+    report = load_scratch();
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     ck_assert_ptr_nonnull(out);
     ck_assert_int_eq(tn_report_json(report, out), 0);
     fclose(out);
     tn_report_free(report);
+    report = NULL;
     json_error_t error;
     document = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     ck_assert_msg(document != NULL, "%s", error.text);

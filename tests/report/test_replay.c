@@ -5,32 +5,6 @@
 
 #include "tests/report/report_test.h"
 
-static tn_report *report;
-
-static const tn_place *device(uint32_t i)
-{
-    ck_assert_uint_lt(TN_PLACE_HOST + 1 + i, report->place_count);
-    return &report->places[TN_PLACE_HOST + 1 + i];
-}
-
-static const tn_stat *kind(uint8_t k)
-{
-    return &device(0)->kinds[k];
-}
-
-static void load(jm *j)
-{
-    put_journal(j, "one");
-    report = load_scratch();
-}
-
-#define CHECK_CALLS(s, a, f, r)              \
-    do {                                     \
-        ck_assert_uint_eq((s)->allocs, (a)); \
-        ck_assert_uint_eq((s)->frees, (f));  \
-        ck_assert_uint_eq((s)->refused, (r));\
-    } while (0)
-
 START_TEST(alloc_free_peak)
 {
     jm *j = plain_journal(1);
@@ -38,7 +12,7 @@ START_TEST(alloc_free_peak)
     jm_event(j, 1, 2, ev_alloc(TN_KIND_DEVICE, 0x2000, 5000));
     jm_event(j, 1, 3, ev_free(TN_KIND_DEVICE, 0x1000));
     jm_event(j, 1, 4, ev_alloc(TN_KIND_DEVICE, 0x1000, 200));
-    load(j);
+    load_journal(j);
     const tn_stat *all = &device(0)->total;
     ck_assert_uint_eq(all->live_requested, 5200);
     ck_assert_uint_eq(all->peak_requested, 6000);
@@ -64,7 +38,7 @@ START_TEST(peak_of_the_sum_is_not_the_sum_of_peaks)
     jm_event(j, 1, 1, ev_alloc(TN_KIND_DEVICE, 0x1000, 100));
     jm_event(j, 1, 2, ev_free(TN_KIND_DEVICE, 0x1000));
     jm_event(j, 1, 3, ev_alloc(TN_KIND_MANAGED, 0x2000, 70));
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(kind(TN_KIND_DEVICE)->peak_requested, 100);
     ck_assert_uint_eq(kind(TN_KIND_MANAGED)->peak_requested, 70);
     ck_assert_uint_eq(device(0)->total.peak_requested, 100);
@@ -81,7 +55,7 @@ START_TEST(threads_interleave_by_stamp)
     jm_event(j, 2, 20, ev_alloc(TN_KIND_DEVICE, 0x8000, 50));
     jm_event(j, 2, 40, ev_alloc(TN_KIND_DEVICE, 0x1000, 200));
     jm_event(j, 2, 45, ev_free(TN_KIND_DEVICE, 0x1000));
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(report->processes[0].frees_unknown, 0);
     ck_assert_uint_eq(report->processes[0].replaced, 0);
     ck_assert_uint_eq(device(0)->total.peak_requested, 350);
@@ -97,7 +71,7 @@ START_TEST(refused_is_counted_apart)
     e.result = 2;
     jm_event(j, 1, 1, e);
     jm_event(j, 1, 2, ev_alloc(TN_KIND_DEVICE, 0x1000, 64));
-    load(j);
+    load_journal(j);
     CHECK_CALLS(&device(0)->total, 1, 0, 1);
     ck_assert_uint_eq(device(0)->total.peak_requested, 64);
     ck_assert_uint_eq(report->rows[0].stat.refused, 1);
@@ -114,7 +88,7 @@ START_TEST(odd_frees)
     jm_event(j, 1, 3, ev_free(TN_KIND_NONE, 0));           /* NULL: legal, nothing */
     jm_event(j, 1, 4, ev_free(TN_KIND_NONE, 0x9999000));   /* nobody knows it */
     jm_event(j, 1, 5, ev_alloc(TN_KIND_DEVICE, 0x1000, 32)); /* its free was never seen */
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(report->processes[0].frees_failed, 1);
     ck_assert_uint_eq(report->processes[0].frees_unknown, 1);
     ck_assert_uint_eq(report->processes[0].replaced, 1);
@@ -129,7 +103,7 @@ START_TEST(size_zero_has_no_block)
     jm *j = plain_journal(1);
     jm_event(j, 1, 1, ev_alloc(TN_KIND_DEVICE, 0, 0));
     jm_event(j, 1, 2, ev_alloc(TN_KIND_DEVICE, 0, 0));
-    load(j);
+    load_journal(j);
     CHECK_CALLS(&device(0)->total, 2, 0, 0);
     ck_assert_uint_eq(report->processes[0].replaced, 0);
 }
@@ -148,7 +122,7 @@ START_TEST(reset_ends_what_native_ends)
     jm_event(j, 1, 6, ev(TN_EV_CONTEXT, TN_CTX_RESET, 0, 0));
     jm_event(j, 1, 7, ev_free(TN_KIND_ASYNC, 0x2000)); /* survives, and can be freed once */
     jm_event(j, 1, 8, ev_alloc(TN_KIND_DEVICE, 0x1000, 60));
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(kind(TN_KIND_DEVICE)->live_requested, 110);
     ck_assert_uint_eq(kind(TN_KIND_ASYNC)->frees, 1);
     ck_assert_uint_eq(kind(TN_KIND_VMM_HANDLE)->live_requested, 40);
@@ -169,7 +143,7 @@ START_TEST(context_events_that_end_nothing)
     tn_event e = ev(TN_EV_CONTEXT, TN_CTX_DESTROY, 0, 0);
     e.result = 201; /* it failed */
     jm_event(j, 1, 3, e);
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(device(0)->total.live_requested, 10);
     ck_assert_uint_eq(device(0)->ended_with_context, 0);
 }
@@ -183,56 +157,24 @@ START_TEST(async_falls_at_its_free_call)
     jm_event(j, 1, 3, ev_free(TN_KIND_ASYNC, 0x1000));
     jm_event(j, 1, 4, ev_alloc(TN_KIND_ASYNC, 0x2000, 90));
     jm_event(j, 1, 5, ev(TN_EV_WAIT, TN_WAIT_CONTEXT, 0, 0));
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(kind(TN_KIND_ASYNC)->live_requested, 90);
     ck_assert_uint_eq(kind(TN_KIND_ASYNC)->peak_requested, 100);
 }
 END_TEST
 
-START_TEST(vmm_counts_handles_not_mappings)
+START_TEST(a_graphs_free_node_ends_its_block)
 {
     jm *j = plain_journal(1);
-    const uint64_t mib2 = 2 << 20;
-    jm_event(j, 1, 1, ev(TN_EV_VMM_RESERVE, 0, 0x10000000, 8 * mib2));
-    jm_event(j, 1, 2, ev_alloc(TN_KIND_VMM_HANDLE, 7, mib2));
-    jm_event(j, 1, 3, ev_alloc(TN_KIND_VMM_HANDLE, 8, mib2));
-    tn_event map = ev(TN_EV_VMM_MAP, 0, 0x10000000, mib2);
-    map.aux = 7;
-    jm_event(j, 1, 4, map);
-    map.addr += 2 * mib2; /* a gap between the two */
-    map.aux = 8;
-    jm_event(j, 1, 5, map);
-    /* A released handle keeps its memory as long as it is mapped; its number may come back meanwhile. */
-    jm_event(j, 1, 6, ev_free(TN_KIND_VMM_HANDLE, 7));
-    jm_event(j, 1, 7, ev_alloc(TN_KIND_VMM_HANDLE, 7, mib2));
-    jm_event(j, 1, 8, ev(TN_EV_VMM_UNMAP, 0, 0x10000000, 8 * mib2));
-    jm_event(j, 1, 9, ev(TN_EV_VMM_UNRESERVE, 0, 0x10000000, 8 * mib2));
-    load(j);
-    const tn_stat *s = kind(TN_KIND_VMM_HANDLE);
-    ck_assert_uint_eq(s->peak_requested, 3 * mib2);
-    ck_assert_uint_eq(s->live_requested, 2 * mib2); /* 8, and the second 7 */
-    CHECK_CALLS(s, 3, 1, 0);
-    ck_assert_uint_eq(device(0)->total.peak_requested, 3 * mib2);
-    CHECK_CALLS(&report->mapped, 2, 2, 0);
-    ck_assert_uint_eq(report->mapped.peak_requested, 2 * mib2);
-    ck_assert_uint_eq(report->mapped.live_requested, 0);
-    CHECK_CALLS(&report->reserved, 1, 1, 0);
-    ck_assert_uint_eq(report->reserved.peak_requested, 8 * mib2);
-    ck_assert_uint_eq(report->processes[0].replaced, 0);
-}
-END_TEST
-
-START_TEST(a_retained_handle_needs_two_releases)
-{
-    jm *j = plain_journal(1);
-    jm_event(j, 1, 1, ev_alloc(TN_KIND_VMM_HANDLE, 7, 4096));
-    jm_event(j, 1, 2, ev(TN_EV_EXPORT, TN_EXPORT_RETAIN, 7, 0));
-    jm_event(j, 1, 3, ev_free(TN_KIND_VMM_HANDLE, 7));
-    jm_event(j, 1, 4, ev_alloc(TN_KIND_DEVICE, 7, 1)); /* an address, not the handle */
-    jm_event(j, 1, 5, ev_free(TN_KIND_VMM_HANDLE, 7));
-    load(j);
-    ck_assert_uint_eq(device(0)->total.peak_requested, 4097);
-    ck_assert_uint_eq(device(0)->total.live_requested, 1);
+    jm_event(j, 1, 1, ev_alloc(TN_KIND_GRAPH, 0x1000, 10));
+    jm_event(j, 1, 2, ev_alloc(TN_KIND_DEVICE, 0x2000, 20));
+    jm_event(j, 1, 3, ev(TN_EV_GRAPH_NODE, TN_NODE_FREE, 0xe0, 0x1000));
+    jm_event(j, 1, 4, ev(TN_EV_GRAPH_NODE, TN_NODE_FREE, 0xe1, 0x1000)); /* read again at instantiate */
+    jm_event(j, 1, 5, ev(TN_EV_GRAPH_NODE, TN_NODE_FREE, 0xe1, 0x2000)); /* no graph's block: stays */
+    load_journal(j);
+    CHECK_CALLS(kind(TN_KIND_GRAPH), 1, 1, 0);
+    ck_assert_uint_eq(kind(TN_KIND_GRAPH)->live_requested, 0);
+    ck_assert_uint_eq(device(0)->total.live_requested, 20);
     ck_assert_uint_eq(report->processes[0].frees_unknown, 0);
 }
 END_TEST
@@ -245,7 +187,7 @@ START_TEST(apart_from_the_sum)
     jm_event(j, 1, 3, ev_alloc(TN_KIND_PINNED, 0x3000, 30));
     jm_event(j, 1, 4, ev_alloc(TN_KIND_REGISTERED, 0x4000, 40));
     jm_event(j, 1, 5, ev_alloc(TN_KIND_ARRAY, 0x3000, 50)); /* a handle that equals the pinned address */
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(device(0)->total.live_requested, 50);
     ck_assert_uint_eq(kind(TN_KIND_GRAPH)->live_requested, 10);
     ck_assert_uint_eq(kind(TN_KIND_IMPORTED)->live_requested, 20);
@@ -267,7 +209,7 @@ START_TEST(many_blocks_leave_nothing_behind)
         for (uint64_t i = 0; i < BLOCKS; i++)
             jm_event(j, 1, ++at, ev_free(TN_KIND_DEVICE, (i * 7 % BLOCKS + 1) << 9));
     }
-    load(j);
+    load_journal(j);
     CHECK_CALLS(&device(0)->total, ROUNDS * BLOCKS, ROUNDS * BLOCKS, 0);
     ck_assert_uint_eq(device(0)->total.live_requested, 0);
     ck_assert_uint_eq(device(0)->total.live_backed, 0);
@@ -289,7 +231,7 @@ START_TEST(processes_share_a_device_by_uuid)
     other.device = 1;
     jm_event(b, 1, 50, other);
     put_journal(a, "a");
-    load(b);
+    load_journal(b);
     ck_assert_uint_eq(report->place_count, 3);
     ck_assert_uint_eq(device(0)->total.peak_requested, 111);
     ck_assert_uint_eq(device(0)->total.live_requested, 0);
@@ -306,7 +248,7 @@ START_TEST(a_device_without_record_gets_a_line)
     e.device = TN_DEVICE_NONE;
     e.site = 77; /* its SITE record was dropped */
     jm_event(j, 1, 1, e);
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(device(1)->ordinal, TN_DEVICE_NONE);
     ck_assert_uint_eq(device(1)->total.live_requested, 5);
     ck_assert_uint_eq(report->sites[report->rows[0].site].key, TN_SITE_NONE);
@@ -319,7 +261,7 @@ START_TEST(drops_and_damage_are_warnings)
     jm_header(j)->dropped_events = 12;
     jm_header(j)->flags |= TN_HF_STOPPED;
     jm_header(j)->stop_error = TN_E_NOSPACE;
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(report->dropped_events, 12);
     ck_assert_ptr_nonnull(strstr(tn_report_warning(report, 0), "12 events"));
     ck_assert_ptr_nonnull(strstr(tn_report_warning(report, 1), tn_error_text(TN_E_NOSPACE)));
@@ -335,7 +277,7 @@ START_TEST(one_bad_journal_of_two)
     jm_free(bad);
     jm *j = plain_journal(1);
     jm_event(j, 1, 1, ev_alloc(TN_KIND_DEVICE, 0x1000, 5));
-    load(j);
+    load_journal(j);
     ck_assert_uint_eq(report->process_count, 1);
     ck_assert_uint_eq(device(0)->total.live_requested, 5);
     ck_assert_int_eq(tn_report_complete(report), 0);
@@ -360,13 +302,6 @@ START_TEST(what_cannot_be_loaded)
 }
 END_TEST
 
-static void drop_report(void)
-{
-    tn_report_free(report);
-    report = NULL;
-    scratch_remove();
-}
-
 int main(void)
 {
     Suite *suite = suite_create("replay");
@@ -381,8 +316,7 @@ int main(void)
     tcase_add_test(tc, reset_ends_what_native_ends);
     tcase_add_test(tc, context_events_that_end_nothing);
     tcase_add_test(tc, async_falls_at_its_free_call);
-    tcase_add_test(tc, vmm_counts_handles_not_mappings);
-    tcase_add_test(tc, a_retained_handle_needs_two_releases);
+    tcase_add_test(tc, a_graphs_free_node_ends_its_block);
     tcase_add_test(tc, apart_from_the_sum);
     tcase_add_test(tc, many_blocks_leave_nothing_behind);
     tcase_add_test(tc, processes_share_a_device_by_uuid);

@@ -9,7 +9,7 @@
 #include "report/report_text_parts.h"
 #include "tests/report/report_test.h"
 
-static char *text_of(tn_report *report, size_t top, int full)
+static char *text_of(size_t top, int full)
 {
     char *text = NULL;
     size_t length = 0;
@@ -44,24 +44,23 @@ static void check_width(const char *text)
 START_TEST(golden)
 {
     put_journal(jm_example(4242), "a");
-    tn_report *report = load_scratch();
-    char *text = text_of(report, 20, 0), *wanted = file_text("tests/report/golden/example.txt");
+    report = load_scratch();
+    char *text = text_of(20, 0), *wanted = file_text("tests/report/golden/example.txt");
     ck_assert_str_eq(text, wanted);
     check_width(text);
-    char *again = text_of(report, 20, 0);
+    char *again = text_of(20, 0);
     ck_assert_str_eq(text, again);
     free(text);
     free(again);
     free(wanted);
-    tn_report_free(report);
 }
 END_TEST
 
 START_TEST(top_and_full)
 {
     put_journal(jm_example(1), "a");
-    tn_report *report = load_scratch();
-    char *one = text_of(report, 1, 0), *none = text_of(report, 0, 0), *full = text_of(report, 20, 1);
+    report = load_scratch();
+    char *one = text_of(1, 0), *none = text_of(0, 0), *full = text_of(20, 1);
     ck_assert_ptr_nonnull(strstr(one, "Sites (1 of 3,"));
     ck_assert_ptr_null(strstr(one, "feedfacecafef00d"));
     ck_assert_ptr_null(strstr(none, "00000000deadbeef"));
@@ -70,7 +69,6 @@ START_TEST(top_and_full)
     free(one);
     free(none);
     free(full);
-    tn_report_free(report);
 }
 END_TEST
 
@@ -87,14 +85,13 @@ START_TEST(long_stacks_are_cut)
     e.site = 3;
     jm_event(j, 1, 1, e);
     put_journal(j, "a");
-    tn_report *report = load_scratch();
-    char *cut = text_of(report, 20, 0), *full = text_of(report, 20, 1);
+    report = load_scratch();
+    char *cut = text_of(20, 0), *full = text_of(20, 1);
     ck_assert_ptr_nonnull(strstr(cut, "engine+0xa004\n       ... 7 more\n"));
     ck_assert_ptr_null(strstr(cut, "0xa005"));
     ck_assert_ptr_nonnull(strstr(full, "engine+0xa00b"));
     free(cut);
     free(full);
-    tn_report_free(report);
 }
 END_TEST
 
@@ -103,11 +100,10 @@ START_TEST(warnings_come_first)
     jm *j = plain_journal(7);
     jm_header(j)->dropped_events = 3;
     put_journal(j, "a");
-    tn_report *report = load_scratch();
-    char *text = text_of(report, 20, 0);
+    report = load_scratch();
+    char *text = text_of(20, 0);
     ck_assert_int_eq(strncmp(text, "WARNING: process 7 dropped 3 events", 35), 0);
     free(text);
-    tn_report_free(report);
 }
 END_TEST
 
@@ -117,19 +113,18 @@ START_TEST(control_characters_stay_out)
     memcpy(jm_header(j)->cmdline, "a\033[31mb\0\001", 9);
     jm_coverage(j, TN_COV_NOTE, "bell \007 here");
     put_journal(j, "a");
-    tn_report *report = load_scratch();
-    char *text = text_of(report, 20, 1);
+    report = load_scratch();
+    char *text = text_of(20, 1);
     for (const char *p = text; *p; p++)
         ck_assert_msg(*p == '\n' || (unsigned char)*p >= 0x20, "byte %d", *p);
     free(text);
-    tn_report_free(report);
 }
 END_TEST
 
 START_TEST(full_device_is_reported)
 {
     put_journal(jm_example(1), "a");
-    tn_report *report = load_scratch();
+    report = load_scratch();
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
     tn_report_options options = {.top = 20};
@@ -138,7 +133,6 @@ START_TEST(full_device_is_reported)
     out = fopen("/dev/full", "w");
     ck_assert_int_eq(tn_report_json(report, out), -1);
     fclose(out);
-    tn_report_free(report);
 }
 END_TEST
 
@@ -166,7 +160,7 @@ int main(void)
 {
     Suite *suite = suite_create("text");
     TCase *tc = tcase_create("text");
-    tcase_add_checked_fixture(tc, scratch_make, scratch_remove);
+    tcase_add_checked_fixture(tc, scratch_make, drop_report);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, top_and_full);
     tcase_add_test(tc, long_stacks_are_cut);

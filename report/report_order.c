@@ -1,0 +1,72 @@
+/* A heap of the journals' next events. */
+#include "report/report_order.h"
+
+#include <stdlib.h>
+
+static int head_before(const tn_order_head *a, const tn_order_head *b)
+{
+    return a->ns != b->ns ? a->ns < b->ns : a->process < b->process;
+}
+
+static void sift_down(tn_order_head *heap, size_t count, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < count; child++)
+            if (head_before(&heap[child], &heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        tn_order_head swap = heap[i];
+        heap[i] = heap[least];
+        heap[least] = swap;
+        i = least;
+    }
+}
+
+static int next_of(tn_report *report, tn_order_head *h)
+{
+    tn_process *p = &report->processes[h->process];
+    h->event = tn_reader_next(p->reader, NULL);
+    if (!h->event)
+        return 0;
+    uint64_t ns = p->start_ns + tn_reader_ns(p->reader, h->event->tsc);
+    if (ns > h->ns) /* the reader's order holds within a process, whatever the clock does */
+        h->ns = ns;
+    return 1;
+}
+
+tn_error tn_order_begin(tn_order *order, tn_report *report)
+{
+    *order = (tn_order){.report = report, .heap = calloc(report->process_count, sizeof(tn_order_head))};
+    if (!order->heap)
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < report->process_count; i++) {
+        tn_reader_rewind(report->processes[i].reader);
+        order->heap[order->count] = (tn_order_head){.process = (uint32_t)i};
+        order->count += (size_t)next_of(report, &order->heap[order->count]);
+    }
+    for (size_t i = order->count / 2; i-- > 0;)
+        sift_down(order->heap, order->count, i);
+    return TN_OK;
+}
+
+const tn_event *tn_order_next(tn_order *order, uint32_t *process)
+{
+    /* The head handed out last moves on only now: until then it holds its journal's place. */
+    if (order->started) {
+        if (!next_of(order->report, &order->heap[0]))
+            order->heap[0] = order->heap[--order->count];
+        sift_down(order->heap, order->count, 0);
+    }
+    order->started = order->count > 0;
+    if (order->count == 0)
+        return NULL;
+    *process = order->heap[0].process;
+    return order->heap[0].event;
+}
+
+void tn_order_end(tn_order *order)
+{
+    free(order->heap);
+}

@@ -1,0 +1,27 @@
+/* The events of all processes of a run in one order: by time on their common clock, within a process as its reader
+ * gives them. A tn_order borrows the report and its readers, which nothing else may move meanwhile; one thread. */
+#ifndef TENURE_REPORT_REPORT_ORDER_H
+#define TENURE_REPORT_REPORT_ORDER_H
+
+#include "report/report_model.h"
+
+typedef struct tn_order_head { /* the next event of one journal */
+    uint64_t ns;
+    const tn_event *event;
+    uint32_t process;
+} tn_order_head;
+
+typedef struct tn_order {
+    tn_report *report;
+    tn_order_head *heap;
+    size_t count;
+    int started;
+} tn_order;
+
+/* Rewinds all readers. TN_E_NOMEM. */
+TN_MUST_USE tn_error tn_order_begin(tn_order *order, tn_report *report);
+/* NULL at the end; else *process is the index of the event's process. */
+const tn_event *tn_order_next(tn_order *order, uint32_t *process);
+void tn_order_end(tn_order *order);
+
+#endif
