@@ -50,13 +50,14 @@ static void occupy(cudaStream_t stream)
 enum wait_op {
 	OP_FREE_SMALL, OP_FREE_LARGE, OP_DRIVER_FREE, OP_FREE_HOST, OP_UNREGISTER, OP_FREE_ARRAY, OP_FREE_MANAGED,
 	OP_FREE_NULL, OP_FREE_BAD, OP_FREE_ASYNC_BLOCK, OP_MALLOC, OP_MALLOC_HOST, OP_REGISTER, OP_QUERY, OP_VMM,
-	OP_TRIM, OP_REFUSED, OP_FREE_ASYNC_CALL, OP_COUNT
+	OP_TRIM, OP_REFUSED, OP_REFUSED_FULL, OP_FREE_ASYNC_CALL, OP_COUNT
 };
 
 static const char *const wait_names[OP_COUNT] = {
 	"cudaFree.small", "cudaFree.large", "cuMemFree", "cudaFreeHost", "cudaHostUnregister", "cudaFreeArray",
 	"cudaFree.managed", "cudaFree.null", "cudaFree.bad", "cudaFree.async_block", "cudaMalloc", "cudaMallocHost",
-	"cudaHostRegister", "cudaMemGetInfo", "vmm_cycle", "pool_trim", "cudaMalloc.refused", "cudaFreeAsync"};
+	"cudaHostRegister", "cudaMemGetInfo", "vmm_cycle", "pool_trim", "cudaMalloc.refused", "cudaMalloc.refused_full",
+	"cudaFreeAsync"};
 
 static int vmm_cycle(void)
 {
@@ -81,7 +82,7 @@ static void observe_wait(enum wait_op op, cudaStream_t busy, cudaStream_t idle, 
 	cudaArray_t array = NULL;
 	cudaMemPool_t pool = NULL;
 	void *p = NULL;
-	size_t free_bytes, total;
+	size_t free_bytes = 0, total = 0;
 	int code = -1;
 	double begin, took;
 
@@ -98,6 +99,7 @@ static void observe_wait(enum wait_op op, cudaStream_t busy, cudaStream_t idle, 
 	default: break;
 	}
 	cudaDeviceGetDefaultMemPool(&pool, 0);
+	cudaMemGetInfo(&free_bytes, &total);
 	cudaDeviceSynchronize();
 	cudaGetLastError();
 	occupy(busy);
@@ -120,6 +122,8 @@ static void observe_wait(enum wait_op op, cudaStream_t busy, cudaStream_t idle, 
 	case OP_VMM: code = vmm_cycle(); break;
 	case OP_TRIM: code = (int)cudaMemPoolTrimTo(pool, 0); break;
 	case OP_REFUSED: code = (int)cudaMalloc(&p, HUGE_BYTES); break;
+	/* All the card has: too much beside a context, but not refused by its size alone. */
+	case OP_REFUSED_FULL: code = (int)cudaMalloc(&p, total); break;
 	case OP_FREE_ASYNC_CALL: code = (int)cudaFreeAsync(p, idle); break;
 	case OP_COUNT: break;
 	}

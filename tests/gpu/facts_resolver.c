@@ -40,18 +40,20 @@ static void ask(resolver_v2 resolve, const char *name, int version, cuuint64_t f
 	fact(key, "%d,status=%d,%s", code, (int)status, spelling(name, address));
 }
 
-static void ask_crashing(resolver_v2 resolve)
+/* A question that crashes on a card, asked in a child, so that the crash is the observation. */
+static void ask_in_child(const char *key, resolver_v2 resolve, const char *name, int with_output)
 {
 	int status;
 	pid_t child = fork();
 	if (child == 0) {
+		void *address = SENTINEL;
 		CUdriverProcAddressQueryResult found;
-		int code = (int)resolve("cuMemAlloc", NULL, 13000, 0, &found);
+		int code = (int)resolve(name, with_output ? &address : NULL, 13000, 0, &found);
 		_exit(code & 0x7f);
 	}
 	if (child < 0 || waitpid(child, &status, 0) < 0)
 		return;
-	fact("v2.null_output", "%s %d", WIFSIGNALED(status) ? "signal" : "code",
+	fact(key, "%s %d", WIFSIGNALED(status) ? "signal" : "code",
 	     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
@@ -75,12 +77,15 @@ void section_resolver(int arg)
 	fact("exports", "%d,%d", v1 != NULL, v2 != NULL);
 	if (v1 == NULL || v2 == NULL)
 		return;
-	/* In a child, and before cuInit, so that the answer is not the one of a forked child of a CUDA process. */
-	ask_crashing(v2);
+	/* Before cuInit, so that the answer is not the one that any forked child of a CUDA process gets. */
+	ask_in_child("v2.null_output", v2, "cuMemAlloc", 0);
+	ask_in_child("v2.null_name", v2, NULL, 1);
 	ask(v2, "", 13000, 0);
-	FACT_THEN("before_init.cuGetProcAddress", v2("cuGetProcAddress", &address, 12000, 0, NULL), "%s", spelling("cuGetProcAddress", address));
+	FACT_THEN("before_init.cuGetProcAddress", v2("cuGetProcAddress", &address, 12000, 0, NULL), "%s",
+	          spelling("cuGetProcAddress", address));
 	address = SENTINEL;
-	FACT_THEN("v1.cuGetProcAddress.11030", v1("cuGetProcAddress", &address, 11030, 0), "%s", spelling("cuGetProcAddress", address));
+	FACT_THEN("v1.cuGetProcAddress.11030", v1("cuGetProcAddress", &address, 11030, 0), "%s",
+	          spelling("cuGetProcAddress", address));
 	fact("cuInit", "%d", (int)drv.p_cuInit(0));
 	fact("cuDriverGetVersion", "%d", (int)drv.p_cuDriverGetVersion(&driver_version));
 	for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
@@ -101,13 +106,13 @@ void section_resolver(int arg)
 	ask(v2, "cuMemAlloc", 13000, 4);
 	ask(v2, "cuMemAlloc", 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	address = SENTINEL;
-	FACT_THEN("v2.null_status", v2("cuMemAlloc", &address, 13000, 0, NULL), "%s", spelling("cuMemAlloc", address));
-	address = SENTINEL;
-	FACT_THEN("v2.null_name", v2(NULL, &address, 13000, 0, NULL), "%s", spelling("", address));
+	FACT_THEN("v2.null_status", v2("cuMemAlloc", &address, 13000, 0, NULL), "%s",
+	          spelling("cuMemAlloc", address));
 	address = SENTINEL;
 	FACT_THEN("v1.cuMemAlloc.3020", v1("cuMemAlloc", &address, 3020, 0), "%s", spelling("cuMemAlloc", address));
 	address = SENTINEL;
-	FACT_THEN("v1.miss", v1("cuNoSuchFunction", &address, 13000, 0), "%s", spelling("cuNoSuchFunction", address));
+	FACT_THEN("v1.miss", v1("cuNoSuchFunction", &address, 13000, 0), "%s",
+	          spelling("cuNoSuchFunction", address));
 	fact("variants_differ", "%d", driver_symbol("cuMemAlloc") != driver_symbol("cuMemAlloc_v2") &&
 	                                      driver_symbol("cuMemAllocAsync") != driver_symbol("cuMemAllocAsync_ptsz"));
 }
