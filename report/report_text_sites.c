@@ -95,6 +95,33 @@ void tn_text_sites(tn_report *r, const tn_report_options *options, FILE *out)
     fputc('\n', out);
 }
 
+static int says(const tn_report *r, size_t process, size_t before, const tn_rec_coverage *what, const char *text)
+{
+    const char *other = NULL;
+    const tn_rec_coverage *record;
+    for (size_t i = 0; i < before && (record = tn_reader_coverage(r->processes[process].reader, i, &other)); i++)
+        if (record->what == what->what && strcmp(other ? other : "", text ? text : "") == 0)
+            return 1;
+    return 0;
+}
+
+/* Forked workers find the same things: one line for all of them. */
+static int said_before(const tn_report *r, size_t process, size_t note, const tn_rec_coverage *what, const char *text)
+{
+    for (size_t p = 0; p < process; p++)
+        if (says(r, p, SIZE_MAX, what, text))
+            return 1;
+    return says(r, process, note, what, text);
+}
+
+static size_t processes_saying(const tn_report *r, const tn_rec_coverage *what, const char *text)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < r->process_count; p++)
+        count += (size_t)says(r, p, SIZE_MAX, what, text);
+    return count;
+}
+
 void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE *out)
 {
     size_t resolved = 0, called = 0, silent = 0, notes = 0;
@@ -118,11 +145,13 @@ void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE
         const char *text = NULL;
         const tn_rec_coverage *record;
         for (size_t i = 0; (record = tn_reader_coverage(r->processes[p].reader, i, &text)); i++) {
+            if (said_before(r, p, i, record, text))
+                continue;
             if (notes++ == 0)
                 fputs("  Not reached, turned off, or worth knowing:\n", out);
             char indent[64];
-            snprintf(indent, sizeof(indent), "    pid %" PRIu32 ", %s: ", tn_reader_header(r->processes[p].reader)->pid,
-                     tn_coverage_name(record->what));
+            snprintf(indent, sizeof(indent), "    %s, %zu of %zu processes: ", tn_coverage_name(record->what),
+                     processes_saying(r, record, text), r->process_count);
             tn_text_wrap(out, indent, "      ", text ? text : "");
         }
     }
