@@ -125,6 +125,29 @@ START_TEST(pitched_memory_copies_and_sets)
 }
 END_TEST
 
+/* The old one-dimensional copies run over the ends of rows. */
+START_TEST(a_byte_count_runs_over_the_ends_of_rows)
+{
+    struct cudaChannelFormatDesc f = cudaCreateChannelDesc(8, 0, 0, 0,
+                                                           cudaChannelFormatKindUnsigned);
+    unsigned char in[40], out[40];
+    cudaArray_t a;
+
+    for (size_t i = 0; i < sizeof in; i++)
+        in[i] = (unsigned char)(i + 1);
+    OK(cudaMallocArray(&a, &f, 16, 4, 0));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    OK(cudaMemcpyToArray(a, 6, 0, in, sizeof in, cudaMemcpyHostToDevice));
+    OK(cudaMemcpyFromArray(out, a, 6, 0, sizeof out, cudaMemcpyDeviceToHost));
+#pragma GCC diagnostic pop
+    ck_assert_mem_eq(in, out, sizeof in);
+    OK(cudaMemcpy2DFromArray(out, 16, a, 0, 1, 16, 1, cudaMemcpyDeviceToHost));
+    ck_assert_uint_eq(out[0], 11);
+    OK(cudaFreeArray(a));
+}
+END_TEST
+
 START_TEST(levels_of_a_mipmapped_array_shrink)
 {
     struct cudaChannelFormatDesc f = floats();
@@ -175,5 +198,6 @@ RUN_TESTS("arrays", an_array_says_what_it_was_made_as,
           three_channels_and_mixed_widths_are_no_format,
           a_two_dimensional_copy_goes_there_and_back,
           a_three_dimensional_copy_counts_array_columns_in_elements,
-          pitched_memory_copies_and_sets, levels_of_a_mipmapped_array_shrink,
+          pitched_memory_copies_and_sets,
+          a_byte_count_runs_over_the_ends_of_rows, levels_of_a_mipmapped_array_shrink,
           only_deferred_arrays_tell_their_memory_requirements, free_of_null_and_of_a_freed_array)
