@@ -58,19 +58,36 @@ TN_EXPORT int dlclose(void *handle)
 }
 
 #ifndef TENURE_WRAP
-/* Whether the program would find `name` without us: behind us in the global scope, or among the dependencies of the
- * object that asks. */
-static int defined_without_us(const char *name, const void *hook, const void *caller)
+/* What the program would find under `name` without us: behind us in the global scope, or among the dependencies of the
+ * object that asks. NULL where it would find nothing. */
+static void *found_without_us(const char *name, const void *hook, const void *caller)
 {
     tn_module_info m;
     void *p = tn_real_dlsym(RTLD_NEXT, name);
-    if (p && p != hook) return 1;
-    if (!tn_module_of(caller, &m) || m.is_main) return 0;
+    if (p && p != hook) return p;
+    if (!tn_module_of(caller, &m) || m.is_main) return NULL;
     void *object = dlopen(m.path, RTLD_NOLOAD | RTLD_LAZY);
-    if (!object) return 0;
+    if (!object) return NULL;
     p = tn_real_dlsym(object, name);
     tn_real_dlclose(object);
-    return p && p != hook;
+    return p != hook ? p : NULL;
+}
+
+/* Whether `p` is a function of the driver's or NVML's name that lies in neither, such as a test's own stand-in: our hook has
+ * nothing to call there and must not take its place. A runtime may lie in any object (a static copy whose names are
+ * exported), and its hook finds it there. */
+static int is_anothers(const void *p, int api)
+{
+    tn_module_info m;
+    uint8_t level = tn_api_rows[api].level;
+    if (level == TN_LEVEL_RUNTIME || !tn_module_of(p, &m)) return 0;
+    return level == TN_LEVEL_NVML ? !tn_is_nvml(m.path) : !tn_is_libcuda(m.path);
+}
+
+static int is_executable(const void *caller)
+{
+    tn_module_info m;
+    return tn_module_of(caller, &m) && m.is_main;
 }
 
 /* NULL with dlerror set, by a look-up that fails for real: this name in libc. */
@@ -120,9 +137,15 @@ tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
     int api = tn_api_find(name);
     if (api == TN_API_NONE) return real;
     const void *hook = tn_api_rows[api].hook;
+#ifndef TENURE_WRAP
+    void *without;
+#endif
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
 #ifndef TENURE_WRAP
-        if (!defined_without_us(name, hook, caller)) return not_found(name);
+        if (!(without = found_without_us(name, hook, caller))) return not_found(name);
+        /* From the executable both kinds of look-up pass us; a library behind us finds us by RTLD_DEFAULT alone. */
+        if (is_anothers(without, api) && (handle == RTLD_DEFAULT || is_executable(caller)) && tn_real_dlsym(RTLD_DEFAULT, name) == hook)
+            return (tn_route){without, 0};
 #endif
         return real;
     }
@@ -130,7 +153,8 @@ tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
     if (!found) return (tn_route){NULL, 0};
     if (found == hook) {
 #ifndef TENURE_WRAP
-        if (!defined_without_us(name, hook, caller)) return not_found(name);
+        if (!(without = found_without_us(name, hook, caller))) return not_found(name);
+        if (is_anothers(without, api)) return (tn_route){without, 0};
         found = tn_real_dlsym(handle, name); /* the last look-up made leaves dlerror as this one does */
 #endif
         return (tn_route){found, 0};

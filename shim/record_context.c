@@ -57,7 +57,7 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
             return;
         }
     }
-    context_dies(f, what, f->handle);
+    context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle); /* the last release ends it */
 }
 
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
