@@ -160,7 +160,7 @@ static void serving(struct server *srv)
     server_run(srv);
 }
 
-static void swap(struct server *srv)
+static void swap_models(struct server *srv)
 {
     struct engine *eng = srv->eng;
     struct engine_config broken = *eng->cfg;
@@ -187,7 +187,7 @@ static void swap(struct server *srv)
     eng->serving = true;
 }
 
-static void shutdown(struct server *srv)
+static void shut_down(struct server *srv)
 {
     CU_CHECK(cudaDeviceSynchronize());
     vram_tracker_report();
@@ -255,8 +255,8 @@ static const struct {
     { "04_features", features },
     { "05_post_warmup", warmup },
     { "serving", serving },
-    { "swap", swap },
-    { "shutdown", shutdown },
+    { "swap", swap_models },
+    { "shutdown", shut_down },
 };
 
 void phases_run(struct server *srv, const char *until)

@@ -109,7 +109,6 @@ void forward_prefill(struct engine *eng, const struct model_weights *w, int seq,
 
     if (!first.claimed && feature_on(F_FIRST_FORWARD))
         first_forward(eng, w);
-    stream_order(eng->compute, eng->prefill);
     kernel_gemm(workspace_hidden(), w->embed, w->norms, eng->prefill);
     for (int l = 0; l < eng->cfg->n_layers; l += step) {
         attention_prefill(eng, w, l, n_tokens);

@@ -9,7 +9,7 @@
 #include "core/probe.h"
 #include "memory/vram_allocator.h"
 
-#define ATTN_SCORES_BYTES MIB(192)
+#define ATTN_SCORES_BYTES MIB(320)
 #define SPLIT_K 8
 #define SPEC_DEPTH 8
 
@@ -51,7 +51,7 @@ static void attention_init(const struct engine_config *cfg)
     size_t hd = (size_t)cfg->head_dim;
     size_t qkv = chunk * (heads + 2 * (size_t)cfg->kv_heads) * hd * 2;
 
-    at.scores = vram_alloc(ATTN_SCORES_BYTES, "exec/attn_scores", VRAM_FORCE);
+    at.scores = vram_alloc(ATTN_SCORES_BYTES, "exec/attn_scores", 0);
     at.out = vram_alloc(chunk * heads * hd * 2, "exec/attn_out", 0);
     at.qkv = vram_alloc(qkv, "exec/qkv", 0);
     at.q_rot = vram_alloc(chunk * heads * hd * 2, "exec/q_rotated", 0);

@@ -123,6 +123,8 @@ static void prefill_chunk(struct server *srv, struct request *req, int n_tokens)
     struct prefill_meta meta = { 0 };
     cudaStream_t s = eng->prefill;
 
+    /* The workspaces are shared with decode and warm-up. */
+    stream_order(eng->compute, s);
     if (n_tokens <= POOLED_TOKENS)
         meta_from_pool(&meta);
     else
