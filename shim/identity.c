@@ -83,11 +83,12 @@ void tn_context_set_primary(int device, void *handle)
 
 /* The driver's own id of a stream, 0 where it gives none. Asking for it kills the capture of a stream that is being captured
  * (seen on an H200, driver 580: 900 in every mode, see tests/gpu/safe_calls.c), so a stream first met while captures are
- * active stays without one; a stream whose creation was seen has had its id since then. */
+ * active stays without one; a stream whose creation was seen has had its id since then. The stream itself is asked as
+ * well: a capture that began out of our sight is in no count. */
 static uint64_t driver_id(void *handle)
 {
     unsigned long long id = 0;
-    if (rec_captures()) return 0;
+    if (rec_captures() || rec_is_capturing(handle)) return 0;
     if (!tn_real.cuStreamGetId || tn_real.cuStreamGetId(handle, &id) != 0) id = 0;
     return id;
 }

@@ -32,6 +32,9 @@ void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, 
 void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream);
 void rt_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr);
 void rt_free_end(tn_hook_frame *f, int r, void *stream);
+void rt_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr);
+void rt_reset_begin(tn_hook_frame *f);
+void rt_reset_end(tn_hook_frame *f, int r);
 void rec_vmm(tn_hook_frame *f, int r, tn_event_type type, uint64_t addr, uint64_t bytes, uint64_t aux, uint64_t aux2);
 /* Bytes of an array: texels times texel size, from its description. */
 uint64_t rec_array_bytes(int r, const CUDA_ARRAY_DESCRIPTOR *d);
@@ -57,6 +60,7 @@ void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device);
 void rec_ctx_primary_begin(tn_hook_frame *f, int device);
 void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device);
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context);
+void rec_ctx_reset(tn_hook_frame *f, void *context); /* of a context already known */
 void rec_ctx_current(tn_hook_frame *f, int r, int what);
 void rec_module(tn_hook_frame *f, int r, int what, void *handle);
 

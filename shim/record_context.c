@@ -65,6 +65,8 @@ void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
     if (r == 0 && context && !f->nested) context_dies(f, TN_CTX_DESTROY, context);
 }
 
+void rec_ctx_reset(tn_hook_frame *f, void *context) { context_dies(f, TN_CTX_RESET, context); }
+
 void rec_ctx_current(tn_hook_frame *f, int r, int what)
 {
     CUcontext c = NULL;

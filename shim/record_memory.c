@@ -1,4 +1,6 @@
 /* Allocations and frees: the ledger's entries and the journal's ALLOC, FREE and VMM events. */
+#include <stdatomic.h>
+
 #include "shim/identity.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -43,16 +45,28 @@ static uint8_t device_of_pointer(uint64_t addr, uint8_t otherwise)
     return otherwise;
 }
 
+/* Set for good when a driver row below a runtime row has recorded. Until then the runtime's own driver calls may be out of
+ * our sight (libtenure_wrap.a without the libraries), and the runtime rows have to record what they would have. */
+static _Atomic int driver_rows_below;
+
+static void note_level(const tn_hook_frame *f)
+{
+    if (f->thread->outer.level == TN_LEVEL_RUNTIME && tn_api_rows[f->api].level == TN_LEVEL_DRIVER &&
+        !atomic_load_explicit(&driver_rows_below, memory_order_relaxed))
+        atomic_store_explicit(&driver_rows_below, 1, memory_order_relaxed);
+}
+
 void rec_site(tn_hook_frame *f) { (void)tn_frame_site(f); }
 
 /* The one place where an allocation enters ledger and journal. */
 static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream)
 {
     uint64_t now = tn_stamp();
+    note_level(f);
     if (r == 0 && !addr) return; /* size 0: success without a block */
     if (stream != TN_STREAM_NONE && r == 0) {
         if (rec_captures() && rec_is_capturing(stream)) kind = TN_KIND_GRAPH;
-        else c.device = device_of_pointer(addr, c.device);
+        if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
     }
     tn_entry entry = {.addr = addr, .bytes = bytes, .backed = backed_bytes(kind, bytes), .site = tn_frame_site(f), .ctx = c.number,
                       .stream = tn_stream_number(f, stream), .kind = (uint8_t)kind, .device = c.device, .extra = extra, .tsc = now};
@@ -120,6 +134,7 @@ void rec_import_handle(tn_hook_frame *f, int r, uint64_t handle)
 
 void rec_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
 {
+    note_level(f);
     f->begun = tn_stamp();
     f->freed_addr = addr;
     f->freed_space = (uint8_t)space;
@@ -189,8 +204,27 @@ void rec_free_end(tn_hook_frame *f, int r, void *stream)
 
 /* ---- runtime rows: only where no driver hook lies under this runtime */
 
+/* Under the preload a runtime's driver calls are seen, or the report names it as bypassed. */
+static int is_alone(void)
+{
+#ifdef TENURE_WRAP
+    return !atomic_load_explicit(&driver_rows_below, memory_order_relaxed);
+#else
+    return 0;
+#endif
+}
+
+/* Whether this runtime call ended without a driver row's record, and a refusal of it is ours to record. A runtime refuses
+ * invalid values mostly by itself; every other error it has from the driver. */
+static int unrecorded(const tn_hook_frame *f, int r)
+{
+    return f->thread->recorded == f->recorded && (r == 0 || (r != cudaErrorInvalidValue && is_alone()));
+}
+
+/* The driver's helper functions, found by ourselves: nothing has asked a resolver of ours yet. */
 static tn_context runtime_context(tn_hook_frame *f)
 {
+    if (!tn_real.cuCtxGetCurrent) tn_driver_bind(NULL, NULL);
     tn_context c = tn_context_current(f);
     const tn_runtime_functions *rt = c.number ? NULL : tn_cudart_of(f->thread->outer.caller);
     int device;
@@ -198,9 +232,25 @@ static tn_context runtime_context(tn_hook_frame *f)
     return c;
 }
 
+/* The begin of the capture was not seen, so the stream is asked; only one that the program made, or a thread's own, can be
+ * captured. */
+static int is_captured(const tn_hook_frame *f, void *stream)
+{
+    if (stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
+    return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
+}
+
 void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
 {
-    if (r == 0 && f->thread->recorded == f->recorded) allocated(f, r, kind, addr, bytes, extra, runtime_context(f), stream);
+    CUdeviceptr base;
+    size_t size;
+    if (!unrecorded(f, r)) return;
+    tn_context c = runtime_context(f);
+    if (r == 0 && is_captured(f, stream)) kind = TN_KIND_GRAPH;
+    if (r == 0 && kind == TN_KIND_IMPORTED && addr && !bytes && tn_real.cuMemGetAddressRange_v2 &&
+        tn_real.cuMemGetAddressRange_v2(&base, &size, addr) == 0)
+        bytes = size;
+    allocated(f, r, kind, addr, bytes, extra, c, stream);
 }
 
 void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra)
@@ -218,15 +268,33 @@ void rt_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
 
 void rt_free_end(tn_hook_frame *f, int r, void *stream)
 {
-    if (r != 0 || f->nested || f->thread->recorded != f->recorded || !f->freed_addr) return;
+    /* A bad address is the driver's to refuse, unlike a bad size. */
+    if (f->nested || !f->freed_addr || !unrecorded(f, r == cudaErrorInvalidValue ? cudaErrorUnknown : r)) return;
     /* The driver row that takes a block out before the real call did not run, so this is after it: an entry
      * younger than the call is another thread's new block at the same address and stays. */
     f->freed_known = (uint8_t)tn_ledger_remove((tn_space)f->freed_space, f->freed_addr, &f->freed);
-    if (f->freed_known && f->freed.tsc > f->begun) {
+    if (f->freed_known && (r != 0 || f->freed.tsc > f->begun)) {
         tn_ledger_insert((tn_space)f->freed_space, &f->freed, NULL);
-        f->freed_known = 0;
+        f->freed_known = r != 0;
     }
     freed(f, r, stream);
+}
+
+void rt_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr)
+{
+    if (is_alone()) rec_graph_free(f, r, graph, addr);
+}
+
+void rt_reset_begin(tn_hook_frame *f)
+{
+    CUcontext c = NULL;
+    (void)tn_frame_site(f);
+    f->handle = tn_real.cuCtxGetCurrent && tn_real.cuCtxGetCurrent(&c) == 0 ? c : NULL;
+}
+
+void rt_reset_end(tn_hook_frame *f, int r)
+{
+    if (r == 0 && f->handle && !f->nested && is_alone()) rec_ctx_reset(f, f->handle);
 }
 
 /* ---- virtual memory */
