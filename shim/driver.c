@@ -127,6 +127,12 @@ void tn_nvml_bind(void *handle)
     if (own) tn_real_dlclose(own);
 }
 
+void *tn_behind_us(const char *name, const void *hook)
+{
+    void *p = tn_real_dlsym(RTLD_NEXT, name);
+    return p == hook ? NULL : p;
+}
+
 /* After a resolver answered: the hook of exactly the symbol and variant that it found. An address that is none of the
  * driver's table stays as it is, and so does a refusal. */
 void tn_resolver_map(tn_hook_frame *f, int r, void **pointer)

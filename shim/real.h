@@ -52,6 +52,8 @@ int tn_driver_bind(void *handle, const char *path);
 void *tn_driver_hook_of(const void *real, int *api);
 /* Fills tn_real_nvml likewise. */
 void tn_nvml_bind(void *handle);
+/* What the next object in the global scope defines under a hook's name, or NULL; for calls that no driver answers. */
+void *tn_behind_us(const char *name, const void *hook);
 
 /* ---- runtimes */
 #define TN_CUDARTS 8

@@ -1,0 +1,32 @@
+#!/bin/sh
+# The built libtenure.so as a file: what it needs, which symbol versions, what it exports.
+. "$1"
+lib=$LIB/libtenure.so
+
+dynamic=$(readelf -dW "$lib")
+needed=$(echo "$dynamic" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+holds needed_was_read "$needed" '*libc.so.6*'
+empty needed_is_libc_libdl_libpthread_at_most "$(echo "$needed" | grep -vxE 'libc\.so\.6|libdl\.so\.2|libpthread\.so\.0')"
+empty no_text_relocations "$(echo "$dynamic" | grep -E 'TEXTREL')"
+empty no_rpath "$(echo "$dynamic" | grep -E 'RPATH|RUNPATH')"
+same soname "$(echo "$dynamic" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libtenure.so
+
+undefined=$(nm -D --undefined-only "$lib" | awk '{ print $NF }')
+holds undefined_was_read "$undefined" '*dlvsym@GLIBC*'
+empty no_glibc_version_above_2.28 "$(echo "$undefined" | sed -n 's/.*@GLIBC_//p' | sort -u -V | awk -F. '$1 > 2 || ($1 == 2 && $2 > 28)')"
+empty no_version_of_another_library "$(readelf -VW "$lib" | sed -n 's/.*Name: \([^ ]*\).*/\1/p' | grep -vE '^(GLIBC_|libtenure)')"
+empty no_cuda_symbol_is_wanted "$(echo "$undefined" | grep -E '^(cu[A-Z]|cuda[A-Z]|nvml)')"
+empty nothing_of_libunwind_is_wanted "$(echo "$undefined" | grep -E '^(unw_|_U|_Unwind)')"
+empty thread_variables_need_no_allocation "$(echo "$undefined" | grep __tls_get_addr)"
+
+nm -D --defined-only "$lib" | awk '$2 != "A" { print $NF }' | sed 's/@.*//' | LC_ALL=C sort >exported
+{ "$BIN/api_names"; echo dlsym; echo dlclose; } | LC_ALL=C sort >expected
+at_least the_table_was_read "$(grep -c . expected)" 300
+empty every_row_is_exported "$(LC_ALL=C comm -13 exported expected | head -n 5)"
+empty nothing_else_is_exported "$(LC_ALL=C comm -23 exported expected | grep -v '^tenure_' | head -n 5)"
+empty no_name_twice "$(uniq -d exported)"
+empty no_unwinder_is_exported "$(grep -E '^(_Unwind|unw_|_U)' exported)"
+
+# A preload that asked for an executable stack would make every program's stack executable.
+same stack_is_not_executable "$(readelf -lW "$lib" | awk '$1 == "GNU_STACK" { print $7 }')" RW
+finish
