@@ -140,6 +140,8 @@ void tn_resolver_map(tn_hook_frame *f, int r, void **pointer)
     int api;
     (void)f;
     if (r != 0 || !pointer || !*pointer || !tn_wanted()) return;
+    /* A resolver may be the first of ours that is called, where the runtime's own look-ups are out of sight. */
+    if (atomic_load_explicit(&driver_state, memory_order_acquire) != BOUND) tn_driver_bind(NULL, NULL);
     void *hook = tn_driver_hook_of(*pointer, &api);
     if (!hook) return;
     *pointer = hook;

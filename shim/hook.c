@@ -2,6 +2,7 @@
 #include "shim/hook.h"
 
 #include <errno.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,13 +85,28 @@ static void own_folder(char *out, size_t size, char *path, size_t path_size)
     }
 }
 
+#ifdef TENURE_WRAP
+static int is_preload(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    (void)arg;
+    return info->dlpi_name && strcmp(tn_basename(info->dlpi_name), "libtenure.so") == 0;
+}
+
+/* A program that carries the archive may also be run by `tenure record`: then the preload records it, and the archive
+ * only forwards, or every call would count twice. */
+static int is_recorded_by_preload(void) { return dl_iterate_phdr(is_preload, NULL); }
+#else
+static int is_recorded_by_preload(void) { return 0; }
+#endif
+
 int tn_wanted(void)
 {
     static _Atomic int answer; /* 1 no, 2 yes */
     int a = atomic_load_explicit(&answer, memory_order_relaxed);
     if (!a) {
         const char *run = secure_getenv("TENURE_RUN");
-        a = run && *run ? 2 : 1;
+        a = run && *run && !is_recorded_by_preload() ? 2 : 1;
         atomic_store_explicit(&answer, a, memory_order_relaxed);
     }
     return a == 2;

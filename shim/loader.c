@@ -28,6 +28,12 @@ static dlsym_fn real_dlsym(void)
     dlsym_fn p = __atomic_load_n(&cached, __ATOMIC_RELAXED);
     if (!p) {
         p = (dlsym_fn)next_versioned("dlsym");
+#ifdef TENURE_WRAP
+        /* We stand in front of every preload, and this one's own dlsym has no version (it may be the preload of
+         * `tenure record`). */
+        dlsym_fn next = (dlsym_fn)p(RTLD_NEXT, "dlsym");
+        if (next) p = next;
+#endif
         __atomic_store_n(&cached, p, __ATOMIC_RELAXED);
     }
     return p;
