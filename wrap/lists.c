@@ -35,16 +35,16 @@ static void keep(void)
     puts("tenure_wrap_dlclose\ntenure_wrap_route");
 }
 
-/* One archive member a row. It needs the real function by a strong reference that no code uses: without one, a static
- * runtime's member would not be drawn in, and --as-needed would leave a shared one out. The return address stays the
- * caller's, since the member only jumps. */
+/* One archive member a row. The second jump is never reached: it is the strong reference without which a static runtime's
+ * member would not be drawn in, and --as-needed would leave a shared one out. (A relocation that does nothing would be
+ * enough for that, but ld refuses one against a shared library.) The return address stays the caller's. */
 static void member(const char *name, const char *hook, const char *real, int arm)
 {
     printf("%s.s\n"
            "\t.text\n\t.globl %s\n\t.type %s, %%function\n\t.p2align 4\n%s:\n\t.cfi_startproc\n",
            name, name, name, name);
     printf(arm ? "\thint #34\n\tb %s\n" : "\tendbr64\n\tjmp %s\n", hook);
-    if (real) printf("\t.reloc ., %s, %s\n", arm ? "R_AARCH64_NONE" : "R_X86_64_NONE", real);
+    if (real) printf(arm ? "\tb %s\n" : "\tjmp %s@PLT\n", real);
     printf("\t.cfi_endproc\n\t.size %s, . - %s\n\t.section .note.GNU-stack, \"\", %%progbits\n", name, name);
 }
 
