@@ -1,7 +1,8 @@
 /* The journal's writer, for use inside a host program's hooks: no malloc, no stdio, no lock on the path of
  * one event. A tn_journal belongs to the process and lives until it ends; a tn_journal_thread belongs to
- * its thread, and only that thread (or a signal handler on it) may use it. After a fork nothing here may be
- * called on the parent's journal in the child. */
+ * its thread, and only that thread (or a signal handler on it) may use it. In a forked child the parent's
+ * journal is gone (Linux 4.14 and later): calls on it do nothing; pointers to slots and counters must not be
+ * used there. errno is left as it was by every function. */
 #ifndef TENURE_LEDGER_JOURNAL_H
 #define TENURE_LEDGER_JOURNAL_H
 
@@ -41,14 +42,16 @@ typedef struct tn_journal_options {
  * Errors: TN_E_OPEN, TN_E_NOSPACE, TN_E_IO, TN_E_NOMEM. Thread rule: once per process life, by one thread. */
 TN_MUST_USE tn_error tn_journal_open(const tn_journal_options *options, tn_journal **out);
 
-/* The calling thread's writer. NULL when no memory is left for it; then tn_journal_event(NULL) is legal and drops. */
+/* The calling thread's writer, perhaps one that a thread which ended has handed back. NULL when no memory is left for it; then
+ * tn_journal_slot(j, NULL, ...) is legal and drops. Takes the growth lock: not from a signal handler inside a hook. */
 tn_journal_thread *tn_journal_attach(tn_journal *j, uint32_t tid);
-/* At thread end: hands the rest of its chunk, its counter block and its number back. The pointer is dead afterwards. */
+/* At thread end: hands the rest of its chunk, its counter block and its number back. The pointer is dead afterwards. Not nested. */
 void tn_journal_detach(tn_journal *j, tn_journal_thread *t);
 
 /* A zeroed slot for one event, or NULL when it has to be dropped (already counted). Never blocks except when a chunk is
  * full, when it takes the journal's growth lock for one fallocate and mmap. `nested` (a call from a signal handler inside a
- * hook) never takes that lock: it drops instead. Fill all fields but `type`, then commit. */
+ * hook) never takes that lock: it drops instead. Fill all fields but `type`, then commit. A slot, like tn_journal_last's event, may be used
+ * until this thread's next call that is not nested: that one may put the chunk away. */
 tn_event *tn_journal_slot(tn_journal *j, tn_journal_thread *t, int nested);
 static inline void tn_journal_commit(tn_event *e, tn_event_type type)
 {
@@ -62,7 +65,7 @@ tn_event *tn_journal_last(tn_journal_thread *t);
 tn_error tn_journal_record(tn_journal *j, uint32_t type, const void *a, size_t a_bytes, const void *b, size_t b_bytes);
 
 /* The thread's own counter block, TN_COUNTERS u64 in the mapped file; when the file cannot grow, a block in memory that is lost at exit
- * (its increments are then counted in dropped_events at detach). Never NULL for a non-NULL t. */
+ * (the calls it counted are then counted in dropped_events at detach). Never NULL for a non-NULL t. Takes no lock. */
 uint64_t *tn_journal_counters(tn_journal_thread *t);
 
 void tn_journal_drop(tn_journal *j, uint64_t n);           /* counts n dropped events */

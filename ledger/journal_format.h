@@ -62,7 +62,7 @@ enum { TN_CHUNK_EVENTS = 1, TN_CHUNK_RECORDS = 2, TN_CHUNK_COUNTERS = 3 };
 typedef struct tn_chunk_header {
     uint32_t magic, type;
     uint32_t thread;      /* journal's own thread number, from 1; 0 for shared chunks */
-    uint32_t tid;         /* the kernel's */
+    uint32_t tid;         /* the kernel's, of the thread that made the chunk; a later one may have taken over */
     uint64_t sequence;    /* n-th chunk of that thread, from 0 */
     uint64_t tsc;         /* when the chunk was made */
     uint64_t reserved[4];
@@ -96,36 +96,39 @@ typedef struct tn_event {
 
 typedef enum tn_event_type {
     TN_EV_NONE = 0,
-    TN_EV_ALLOC,        /* kind; addr, bytes, aux = backed, aux2 = by kind: pool handle, host flags, pitch, VMM flags; result != 0: refused */
-    TN_EV_FREE,         /* kind; addr, bytes and aux = as known by the ledger (0 = unknown block), aux2 = site of the allocation */
+    TN_EV_ALLOC,        /* kind; addr, bytes, aux = backed, aux2 = by kind, see docs/JOURNAL.md; result != 0: refused, addr is 0 or undefined */
+    TN_EV_FREE,         /* kind; addr, bytes and aux = as known by the ledger (0 = unknown block), aux2 = site of the allocation;
+                         * result != 0: refused, the block lives on */
     TN_EV_VMM_RESERVE,  /* addr, bytes */
     TN_EV_VMM_UNRESERVE,
     TN_EV_VMM_MAP,      /* addr, bytes, aux = handle, aux2 = offset */
     TN_EV_VMM_UNMAP,
-    TN_EV_VMM_ACCESS,   /* addr, bytes, aux = location id, aux2 = flags */
-    TN_EV_WORK,         /* stream; bytes = calls merged into this event, aux = stamp of the last, kind = TN_WORK_* of the first */
-    TN_EV_FIRST_WRITE,  /* addr = block start, bytes = block size, kind = TN_WRITE_* */
+    TN_EV_VMM_ACCESS,   /* addr, bytes, aux = location id of the first descriptor, aux2 = number of descriptors */
+    TN_EV_WORK,         /* stream; bytes = calls merged into this event, aux = stamp of the last, kind = TN_WORK_* of the first,
+                         * aux2 = 1: a capture was active in the process, so the work may have been captured, not enqueued */
+    TN_EV_FIRST_WRITE,  /* addr = block start, bytes = block size, kind = TN_WRITE_*, aux2 = site of the allocation */
     TN_EV_WAIT,         /* kind = TN_WAIT_*; stream or addr (event); stamped after; aux = stamp when it began */
-    TN_EV_EVENT_RECORD, /* addr = event handle, stream */
-    TN_EV_STREAM_WAIT,  /* addr = event handle, stream */
-    TN_EV_EVENT_DESTROY,
+    TN_EV_EVENT_RECORD, /* addr = event handle, stream; aux2 as for WORK */
+    TN_EV_STREAM_WAIT,  /* addr = event handle, stream; aux2 as for WORK */
+    TN_EV_EVENT_DESTROY, /* addr = event handle */
     TN_EV_CONTEXT,      /* kind = TN_CTX_*; ctx, addr = handle */
     TN_EV_STREAM,       /* kind = TN_STREAM_*; stream, addr = handle, aux = driver's stream id, bytes = flags, aux2 = priority */
-    TN_EV_CAPTURE,      /* kind = TN_CAPTURE_*; stream, addr = graph (end), bytes = mode */
-    TN_EV_GRAPH,        /* kind = TN_GRAPH_*; addr = exec or graph, aux = graph (instantiate), bytes = nodes */
-    TN_EV_GRAPH_NODE,   /* kind = TN_NODE_*; addr = exec, bytes = address held, aux = bytes if known */
-    TN_EV_QUERY,        /* memory query: bytes = free, aux = total, aux2 = n-th query of this site on this device */
-    TN_EV_EXPORT,       /* kind = TN_EXPORT_*; addr */
-    TN_EV_PEER,         /* kind = TN_PEER_*; addr = peer context or pool, bytes = device */
+    TN_EV_CAPTURE,      /* kind = TN_CAPTURE_*; stream, addr = graph (end), bytes = mode (exchange: the former one) */
+    TN_EV_GRAPH,        /* kind = TN_GRAPH_*; addr = exec or graph, aux = graph (instantiate, update), bytes = nodes */
+    TN_EV_GRAPH_NODE,   /* kind = TN_NODE_*; addr = exec (FREE: graph), bytes = start of the block held, aux = its bytes and
+                         * aux2 = its site if known; UNREADABLE: aux2 = nodes that could not be read */
+    TN_EV_QUERY,        /* memory query: bytes = free (0: only the total was asked), aux = total, aux2 = n-th query of this site on this device, from 1 */
+    TN_EV_EXPORT,       /* kind = TN_EXPORT_*; addr = pointer (may be inside a block), handle or pool; aux = handle type, size or handle got */
+    TN_EV_PEER,         /* kind = TN_PEER_*; addr = peer context or pool, bytes = device that gets access (pool) */
     TN_EV_POOL,         /* kind = TN_POOL_*; addr = pool, bytes = value, aux = attribute */
     TN_EV_ATTRIBUTE,    /* pointer attribute set: addr, bytes = attribute, aux = value */
     TN_EV_LIMIT,        /* bytes = value, aux = which */
-    TN_EV_MODULE,       /* kind = TN_MODULE_*; addr = handle */
+    TN_EV_MODULE,       /* kind = TN_MODULE_* or TN_LIBRARY_*; addr = handle */
     TN_EV_FIRST_LAUNCH, /* addr = function, aux = module if known */
     TN_EV_CHARGE,       /* kind = TN_CHARGE_*; bytes = used before, aux = used after, aux2 = 1 if nothing else ran meanwhile */
     TN_EV_PHASE,        /* kind = new phase; aux2 = TN_CAUSE_* */
     TN_EV_MARK,         /* addr = id of a STRING record */
-    TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end */
+    TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id */
     TN_EV_TYPE_COUNT
 } tn_event_type;
 
@@ -161,7 +164,8 @@ enum { TN_POOL_CREATE = 1, TN_POOL_DESTROY, TN_POOL_TRIM, TN_POOL_GET, TN_POOL_S
 enum { TN_MODULE_LOAD = 1, TN_MODULE_UNLOAD, TN_LIBRARY_LOAD, TN_LIBRARY_UNLOAD };
 enum { TN_CHARGE_CONTEXT = 1, TN_CHARGE_MODULE, TN_CHARGE_LAUNCH, TN_CHARGE_STREAM, TN_CHARGE_EVENT, TN_CHARGE_GRAPH, TN_CHARGE_LIMIT };
 
-/* Records: variable length, rare, written under the journal's records lock. Strings inside are NUL-terminated. */
+/* Records: variable length, rare, written under the journal's records lock. Strings inside are NUL-terminated. A later record
+ * of the same type and id replaces the earlier one; ids are below 2^24. */
 typedef struct tn_record {
     uint32_t type;   /* TN_REC_*, stored last with release order */
     uint32_t bytes;  /* payload bytes, without this header and the padding to 8 */

@@ -288,10 +288,11 @@ int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out)
     return 1;
 }
 
-int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
+static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry *out, int *found)
 {
     uint32_t shard;
-    uint32_t node = find_locked(TN_SPACE_ADDRESS, addr, 0, &shard);
+    uint32_t node = find_locked(space, addr, 0, &shard);
+    *found = node != TN_NO_NODE;
     if (node == TN_NO_NODE)
         return 0;
     tn_node *n = tn_node_at(node);
@@ -303,6 +304,13 @@ int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
         copy_out(n, out);
     tn_lock_release(&tn_shards[shard].lock);
     return set;
+}
+
+int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
+{
+    int found;
+    int set = mark_write_in(TN_SPACE_ADDRESS, addr, write, out, &found);
+    return found ? set : mark_write_in(TN_SPACE_MAPPING, addr, write, out, &found);
 }
 
 /* Collects up to SWEEP_BATCH blocks of a slab, from *place on, that `drop` wants; returns their number. Sets *place

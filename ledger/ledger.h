@@ -1,6 +1,6 @@
-/* What is alive, by address: one entry per live pointer or handle of the process. Owned by the process, usable by any thread;
- * sharded spin-free locks inside (rank TN_LOCK_LEDGER), none held on return, none taken while `nested`. Memory comes from anonymous
- * mappings of our own, never from malloc, and is bounded by the number of live entries. */
+/* What is alive, by address: one entry per live pointer or handle of the process. Owned by the process, usable by any thread, but
+ * not in a signal handler that may have interrupted one of these functions (`nested`): sharded locks inside (rank TN_LOCK_LEDGER), none
+ * held on return. Memory comes from anonymous mappings of our own, never from malloc, and is bounded by the number of live entries. */
 #ifndef TENURE_LEDGER_LEDGER_H
 #define TENURE_LEDGER_LEDGER_H
 
@@ -9,7 +9,8 @@
 
 #include "ledger/tn_error.h"
 
-/* Which space a number lives in: addresses (device and host share one under UVA), and the handles that may collide with them. */
+/* Which space a number lives in: addresses (device and host share one under UVA), and the handles that may collide with them.
+ * VMM handles and arrays are numbers, not ranges: an entry covers its own number only, whatever its bytes. */
 typedef enum tn_space { TN_SPACE_ADDRESS = 0, TN_SPACE_VMM_HANDLE, TN_SPACE_ARRAY, TN_SPACE_MAPPING, TN_SPACE_RESERVATION, TN_SPACE_COUNT } tn_space;
 
 typedef struct tn_entry {
@@ -27,13 +28,15 @@ TN_MUST_USE tn_error tn_ledger_init(void);
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced);
 /* Removes the entry that STARTS at addr. 1 and *out filled, or 0. O(1). */
 int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
-/* The entry whose range holds addr (start or interior). 1 and *out filled, or 0. O(1). */
+/* The entry whose range holds addr (start or interior). 1 and *out (may be NULL) filled, or 0. O(1). Where entries overlap, because a
+ * free was made where nobody saw it, one that starts at addr wins, then the one of the smaller size class. */
 int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);
-/* Sets first_write of the entry that holds addr if it was 0; returns 1 with the entry when this call set it, else 0. Reads without a
- * lock first, so that the ten-thousandth copy to a block costs a lookup and no write. */
+/* Sets first_write of the block or, where no block holds addr, of the mapping that does, if it was 0; returns 1 with the entry when this
+ * call set it, else 0. The ten-thousandth copy to a block costs one look-up (some 20 ns while it is in the cache) and no store to it. */
 int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
 /* Drops every entry for which drop(entry, arg) says true (context destroyed, device reset); calls gone(entry, arg) for each if not NULL,
- * with no lock held. */
+ * with no lock held. drop is called with a lock held, perhaps twice for one entry, and must not call the ledger. Entries that come
+ * or go meanwhile may or may not be seen. */
 void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg);
 size_t tn_ledger_count(void);
 

@@ -147,6 +147,16 @@ START_TEST(the_first_write_is_told_once)
     ck_assert_uint_eq(e.first_write, 2);
     insert(TN_SPACE_ADDRESS, 0x7000000, 1000000);
     ck_assert_int_eq(tn_ledger_mark_write(0x7000000, 1, NULL), 1);
+
+    /* Mapped memory is no block; its mapping is told instead, and only where there is no block. */
+    insert(TN_SPACE_MAPPING, 0x9000000, 4096);
+    ck_assert_int_eq(tn_ledger_mark_write(0x9000010, 1, &e), 1);
+    ck_assert_uint_eq(e.addr, 0x9000000);
+    ck_assert_int_eq(tn_ledger_mark_write(0x9000020, 1, &e), 0);
+    insert(TN_SPACE_MAPPING, 0x7000000, 4096);
+    ck_assert_int_eq(tn_ledger_mark_write(0x7000000, 1, &e), 0);
+    insert(TN_SPACE_RESERVATION, 0xa000000, 4096);
+    ck_assert_int_eq(tn_ledger_mark_write(0xa000000, 1, &e), 0);
 }
 END_TEST
 
