@@ -120,7 +120,7 @@ typedef enum tn_event_type {
     TN_EV_QUERY,        /* memory query: bytes = free (0: only the total was asked), aux = total, aux2 = n-th query of this site on this device, from 1 */
     TN_EV_EXPORT,       /* kind = TN_EXPORT_*; addr = pointer (may be inside a block), handle or pool; aux = handle type, size or handle got */
     TN_EV_PEER,         /* kind = TN_PEER_*; addr = peer context or pool, bytes = device that gets access (pool) */
-    TN_EV_POOL,         /* kind = TN_POOL_*; addr = pool, bytes = value, aux = attribute */
+    TN_EV_POOL,         /* kind = TN_POOL_*; addr = pool, bytes = value, aux = attribute; by kind, see docs/JOURNAL.md */
     TN_EV_ATTRIBUTE,    /* pointer attribute set: addr, bytes = attribute, aux = value */
     TN_EV_LIMIT,        /* bytes = value, aux = which */
     TN_EV_MODULE,       /* kind = TN_MODULE_* or TN_LIBRARY_*; addr = handle */
