@@ -38,18 +38,16 @@ static size_t free_in_view(size_t *raw_free, size_t *total)
 static bool headroom_allows(size_t bytes, unsigned flags, const char *tag)
 {
     size_t raw_free, total;
-    if (bytes < CHECK_FROM && feature_on(F_HEADROOM_SMALL)) {
-        stats.small++;
-        return true;
-    }
     if ((flags & VRAM_FORCE) != 0 && feature_on(F_HEADROOM_FORCE)) {
         stats.forced++;
         return true;
     }
-    size_t headroom;
+    if (bytes < CHECK_FROM && feature_on(F_HEADROOM_SMALL)) {
+        stats.small++;
+        return true;
+    }
     size_t seen = free_in_view(&raw_free, &total);
-    headroom = total / 20;
-    if (seen >= bytes + headroom)
+    if (seen >= bytes + total / 20)
         return true;
     if (feature_on(F_HEADROOM_RETRY) && raw_free >= bytes + RETRY_MARGIN) {
         fprintf(stderr, "vram: %s: %zu bytes without headroom, going ahead\n", tag, bytes);

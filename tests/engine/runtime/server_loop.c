@@ -106,7 +106,7 @@ static void reset_watermarks(void)
     CU_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &zero));
 }
 
-static void report_watermarks(uint64_t before)
+static void report_watermarks(uint64_t before, uint64_t at_flip)
 {
     cudaMemPool_t pool;
     uint64_t high = 0, threshold = 0;
@@ -114,8 +114,8 @@ static void report_watermarks(uint64_t before)
     CU_CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
     CU_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high));
     CU_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
-    printf("pool used_high_before=%llu used_high_after=%llu threshold=%llu\n", (unsigned long long)before,
-           (unsigned long long)high, (unsigned long long)threshold);
+    printf("pool used_high_before=%llu at_flip=%llu served=%llu threshold=%llu\n", (unsigned long long)before,
+           (unsigned long long)at_flip, (unsigned long long)high, (unsigned long long)threshold);
 }
 
 static uint64_t used_high(void)
@@ -148,6 +148,7 @@ void server_run(struct server *srv)
         eng->n_requests = MAX_REQUESTS;
     make_requests(eng);
     reset_watermarks();
+    uint64_t high_at_flip = used_high();
     late_init(srv);
     while (next < eng->n_requests || running > 0) {
         for (int slot = 0; slot < MAX_ACTIVE; slot++) {
@@ -180,7 +181,7 @@ void server_run(struct server *srv)
     if (feature_on(F_PREFIX_PERSIST))
         behaviour(F_PREFIX_PERSIST, "loaded=%d", kv_prefix_persist(eng));
     snapshot_store_load(eng, 0);
-    report_watermarks(high_before);
+    report_watermarks(high_before, high_at_flip);
     printf("requests=%d finished=%d cancelled=%d refused=%d kv_free=%d of %d holes=%d\n", eng->n_requests, finished,
            cancelled, refused, kv_cache_free_blocks(), kv_cache_blocks(), kv_holes_made());
 }
