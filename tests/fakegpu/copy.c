@@ -209,6 +209,66 @@ FK_API_PT(cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz,
           (CUdeviceptr *d, CUdeviceptr *s, size_t *n, size_t count, CUmemcpyAttributes *a, size_t *ai, size_t na, CUstream h),
           ((void)a, (void)ai, (void)na, batch(d, s, n, count, NULL, h, PT)))
 
+/* One operand of a 3D batch; a pointer's zero lengths mean packed rows. */
+static CUresult batch3_side(const CUmemcpy3DOperand *o, CUmemorytype *type, CUdeviceptr *p, CUarray *array, size_t at[3],
+                            size_t *pitch, size_t *height)
+{
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER) {
+        *type = CU_MEMORYTYPE_UNIFIED;
+        *p = o->op.ptr.ptr;
+        *pitch = o->op.ptr.rowLength;
+        *height = o->op.ptr.layerHeight;
+        return CUDA_SUCCESS;
+    }
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY || !fk_handle_is(o->op.array.array, FK_T_ARRAY))
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct fk_array *a = (const struct fk_array *)o->op.array.array;
+    *type = CU_MEMORYTYPE_ARRAY;
+    *array = o->op.array.array;
+    at[0] = o->op.array.offset.x * (a->pitch / a->desc.Width);
+    at[1] = o->op.array.offset.y;
+    at[2] = o->op.array.offset.z;
+    return CUDA_SUCCESS;
+}
+
+static CUresult batch3(size_t n, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *fail, unsigned long long flags, CUstream h, int pt)
+{
+    if (n == 0 || ops == NULL || flags != 0 || h == NULL || h == CU_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < n; i++) {
+        const CUDA_MEMCPY3D_BATCH_OP *o = &ops[i];
+        CUDA_MEMCPY3D_PEER q = {.Height = o->extent.height, .Depth = o->extent.depth};
+        size_t from[3] = {0}, to[3] = {0}, element = 1;
+        CUresult r = batch3_side(&o->src, &q.srcMemoryType, &q.srcDevice, &q.srcArray, from, &q.srcPitch, &q.srcHeight);
+        if (r == CUDA_SUCCESS)
+            r = batch3_side(&o->dst, &q.dstMemoryType, &q.dstDevice, &q.dstArray, to, &q.dstPitch, &q.dstHeight);
+        if (r == CUDA_SUCCESS) {
+            /* Widths count elements of an array where one takes part, else bytes. */
+            const struct fk_array *a = (const struct fk_array *)(q.srcArray != NULL ? q.srcArray : q.dstArray);
+            if (a != NULL)
+                element = a->pitch / a->desc.Width;
+            q.WidthInBytes = o->extent.width * element;
+            q.srcPitch *= element;
+            q.dstPitch *= element;
+            q.srcXInBytes = from[0], q.srcY = from[1], q.srcZ = from[2];
+            q.dstXInBytes = to[0], q.dstY = to[1], q.dstZ = to[2];
+            r = copy(q, ASYNC, h, pt);
+        }
+        if (r != CUDA_SUCCESS) {
+            if (fail != NULL)
+                *fail = i;
+            return r;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+FK_API_PT(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz,
+          (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, size_t *fail, unsigned long long flags, CUstream h),
+          batch3(n, ops, fail, flags, h, PT))
+FK_API_PT(cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2_ptsz,
+          (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream h),
+          batch3(n, ops, NULL, flags, h, PT))
+
 /* ---- memsets ---- */
 
 static CUresult fill(CUdeviceptr p, size_t pitch, unsigned value, unsigned element, size_t width, size_t height,

@@ -46,7 +46,8 @@ struct fk_api {
     unsigned latency_us;
     bool fail_in_body; /* allocation calls fail inside, so that their outputs are written as on a card */
 };
-extern struct fk_api *const __start_fk_apis[], *const __stop_fk_apis[];
+extern struct fk_api *const __start_fk_apis[] __attribute__((visibility("hidden")));
+extern struct fk_api *const __stop_fk_apis[] __attribute__((visibility("hidden")));
 
 CUresult fk_begin(struct fk_api *api, bool need_init);
 void fk_end(void);
@@ -411,16 +412,23 @@ struct fk_node {
     struct fk_block *block; /* of an alloc node */
     CUcontext ctx;
     size_t index; /* scratch of a clone */
+    CUkernelNodeAttrValue *attrs;
 };
+struct fk_held { void *object; int count; }; /* user objects of a graph */
 struct fk_graph {
     struct fk_node *nodes, *last;
     size_t count, edges;
     struct fk_graph *source;
-    bool child, has_memory, destroyed;
+    bool child, has_memory;
     int refs;
+    struct fk_held *held;
+    size_t nheld;
 };
 struct fk_graph *fk_graph_new(void);
 void fk_graph_release(struct fk_graph *g);
+/** Adds n (or, negative, gives back) references to a user object; false if there are fewer. */
+bool fk_graph_hold(struct fk_graph *g, void *object, int n);
+void fk_userobj_release(void *object, unsigned n);
 struct fk_node *fk_node_add(struct fk_graph *g, CUgraphNodeType type, struct fk_node *const *deps, size_t ndeps);
 CUgraphNodeType fk_node_type_of(const struct fk_work *w);
 struct fk_graph *fk_graph_clone(struct fk_graph *g, bool child);

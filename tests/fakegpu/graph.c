@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ static void free_node(struct fk_node *n)
     if (n->type == CU_GRAPH_NODE_TYPE_GRAPH && n->w.u.child != NULL)
         fk_graph_release(n->w.u.child);
     fk_work_release(&n->w);
+    free(n->attrs);
     free(n->deps);
     free(n);
 }
@@ -48,7 +50,28 @@ void fk_graph_release(struct fk_graph *g)
         next = n->next;
         free_node(n);
     }
+    for (size_t i = 0; i < g->nheld; i++)
+        if (g->held[i].count > 0)
+            fk_userobj_release(g->held[i].object, (unsigned)g->held[i].count);
+    free(g->held);
     free(g);
+}
+
+bool fk_graph_hold(struct fk_graph *g, void *object, int n)
+{
+    for (size_t i = 0; i < g->nheld; i++)
+        if (g->held[i].object == object) {
+            if (g->held[i].count + n < 0)
+                return false;
+            g->held[i].count += n;
+            return true;
+        }
+    struct fk_held *h = n > 0 ? realloc(g->held, (g->nheld + 1) * sizeof *h) : NULL;
+    if (h == NULL)
+        return false;
+    g->held = h;
+    h[g->nheld++] = (struct fk_held){object, n};
+    return true;
 }
 
 CUgraphNodeType fk_node_type_of(const struct fk_work *w)
@@ -412,3 +435,24 @@ static CUresult do_find_in_clone(CUgraphNode *out, CUgraphNode original, CUgraph
     return CUDA_ERROR_INVALID_VALUE;
 }
 FK_API(cuGraphNodeFindInClone, (CUgraphNode *out, CUgraphNode original, CUgraph clone), do_find_in_clone(out, original, clone))
+
+static CUresult dot_print(CUgraph h, const char *path)
+{
+    struct fk_graph *g;
+    FK_TRY(graph_of(h, &g));
+    FILE *f = path != NULL ? fopen(path, "we") : NULL;
+    if (f == NULL)
+        return path == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
+    fprintf(f, "digraph fakegpu {\n");
+    size_t i = 0;
+    for (struct fk_node *n = g->nodes; n != NULL; n = n->next)
+        n->index = i++;
+    for (struct fk_node *n = g->nodes; n != NULL; n = n->next) {
+        fprintf(f, "  n%zu [label=\"%zu type %d\"];\n", n->index, n->index, (int)n->type);
+        for (size_t k = 0; k < n->ndeps; k++)
+            fprintf(f, "  n%zu -> n%zu;\n", n->deps[k]->index, n->index);
+    }
+    fprintf(f, "}\n");
+    return fclose(f) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+FK_API(cuGraphDebugDotPrint, (CUgraph h, const char *path, unsigned flags), ((void)flags, dot_print(h, path)))

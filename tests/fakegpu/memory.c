@@ -357,3 +357,28 @@ static CUresult do_range_attributes(void **out, size_t *sizes, CUmem_range_attri
 FK_API(cuMemRangeGetAttributes,
        (void **out, size_t *sizes, CUmem_range_attribute *attrs, size_t n, CUdeviceptr p, size_t count),
        do_range_attributes(out, sizes, attrs, n, p, count))
+
+static CUresult do_prefetch_batch(CUdeviceptr *p, size_t *n, size_t count, const CUmemLocation *where, const size_t *first,
+                                  size_t places, CUstream h, int pt)
+{
+    if (p == NULL || n == NULL || count == 0 || (places != 0 && (where == NULL || first == NULL || first[0] != 0)))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0, at = 0; i < count; i++) {
+        while (at + 1 < places && first[at + 1] <= i)
+            at++;
+        if (places == 0)
+            FK_TRY(managed_range(p[i], n[i])); /* discard alone: contents are given up, placement stays */
+        else
+            FK_TRY(do_prefetch(p[i], n[i], where[at].type == CU_MEM_LOCATION_TYPE_DEVICE, h, pt));
+    }
+    return CUDA_SUCCESS;
+}
+FK_API_PT(cuMemPrefetchBatchAsync, cuMemPrefetchBatchAsync_ptsz,
+          (CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *w, size_t *first, size_t places, unsigned long long flags, CUstream h),
+          ((void)flags, places == 0 ? CUDA_ERROR_INVALID_VALUE : do_prefetch_batch(p, n, count, w, first, places, h, PT)))
+FK_API_PT(cuMemDiscardAndPrefetchBatchAsync, cuMemDiscardAndPrefetchBatchAsync_ptsz,
+          (CUdeviceptr *p, size_t *n, size_t count, CUmemLocation *w, size_t *first, size_t places, unsigned long long flags, CUstream h),
+          ((void)flags, places == 0 ? CUDA_ERROR_INVALID_VALUE : do_prefetch_batch(p, n, count, w, first, places, h, PT)))
+FK_API_PT(cuMemDiscardBatchAsync, cuMemDiscardBatchAsync_ptsz,
+          (CUdeviceptr *p, size_t *n, size_t count, unsigned long long flags, CUstream h),
+          ((void)flags, do_prefetch_batch(p, n, count, NULL, NULL, 0, h, PT)))

@@ -76,3 +76,33 @@ FK_API(cuUserObjectCreate, (CUuserObject *out, void *data, CUhostFn fn, unsigned
        uo_create(out, data, fn, refs, flags))
 FK_API(cuUserObjectRetain, (CUuserObject h, unsigned n), uo_count(h, n, true))
 FK_API(cuUserObjectRelease, (CUuserObject h, unsigned n), uo_count(h, n, false))
+
+/* A graph keeps references until it is destroyed or gives them back. */
+static CUresult uo_graph(CUgraph g, CUuserObject h, unsigned n, unsigned flags, bool add)
+{
+    if (!fk_handle_is(g, FK_T_GRAPH) || !fk_handle_is(h, FK_T_USEROBJ) || n == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!add)
+        return fk_graph_hold((struct fk_graph *)g, h, -(int)n) ? uo_count(h, n, false) : CUDA_ERROR_INVALID_VALUE;
+    if (!fk_graph_hold((struct fk_graph *)g, h, (int)n))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return flags & CU_GRAPH_USER_OBJECT_MOVE ? CUDA_SUCCESS : uo_count(h, n, true);
+}
+FK_API(cuGraphRetainUserObject, (CUgraph g, CUuserObject h, unsigned n, unsigned flags), uo_graph(g, h, n, flags, true))
+FK_API(cuGraphReleaseUserObject, (CUgraph g, CUuserObject h, unsigned n), uo_graph(g, h, n, 0, false))
+
+void fk_userobj_release(void *h, unsigned n)
+{
+    uo_count(h, n, false);
+}
+
+static CUresult green_of(CUstream h, CUgreenCtx *out)
+{
+    struct fk_stream *s;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    FK_STREAM_PT(h, 0, &s);
+    *out = NULL; /* no stream belongs to a green context */
+    return CUDA_SUCCESS;
+}
+FK_API(cuStreamGetGreenCtx, (CUstream h, CUgreenCtx *out), green_of(h, out))

@@ -109,6 +109,8 @@ FK_API(cuGraphKernelNodeGetParams_v2, (CUgraphNode h, CUDA_KERNEL_NODE_PARAMS *p
 
 CUresult fk_node_set(struct fk_node *x, const struct fk_work *w)
 {
+    if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        fk_graph_release(x->w.u.child);
     fk_work_release(&x->w);
     x->w = *w;
     return CUDA_SUCCESS;
@@ -309,6 +311,53 @@ static CUresult get_child(CUgraphNode h, CUgraph *out)
     return CUDA_SUCCESS;
 }
 FK_API(cuGraphChildGraphNodeGetGraph, (CUgraphNode h, CUgraph *out), get_child(h, out))
+
+static CUresult exec_child(CUgraphExec x, CUgraphNode h, CUgraph child)
+{
+    struct fk_node *node;
+    struct fk_graph *c = (struct fk_graph *)child;
+    FK_TRY(node_of(h, CU_GRAPH_NODE_TYPE_GRAPH, &node));
+    if (!fk_handle_is(c, FK_T_GRAPH) || c->count != node->w.u.child->count)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct fk_work w = {.type = FK_W_CHILD, .u.child = fk_graph_clone(c, true)};
+    CUresult r = fk_exec_set(x, h, &w);
+    if (r != CUDA_SUCCESS)
+        fk_graph_release(w.u.child);
+    return r;
+}
+FK_API(cuGraphExecChildGraphNodeSetParams, (CUgraphExec x, CUgraphNode h, CUgraph child), exec_child(x, h, child))
+
+/* ---- launch attributes: kept, without effect ---- */
+
+static CUresult kernel_attr(CUgraphNode h, CUkernelNodeAttrID a, CUkernelNodeAttrValue *out, const CUkernelNodeAttrValue *in)
+{
+    struct fk_node *x;
+    FK_TRY(node_of(h, CU_GRAPH_NODE_TYPE_KERNEL, &x));
+    if ((unsigned)a >= CU_LAUNCH_ATTRIBUTE_MAX || (in == NULL && out == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (x->attrs == NULL && (x->attrs = calloc(CU_LAUNCH_ATTRIBUTE_MAX, sizeof *x->attrs)) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (in != NULL)
+        x->attrs[a] = *in;
+    else
+        *out = x->attrs[a];
+    return CUDA_SUCCESS;
+}
+FK_API(cuGraphKernelNodeGetAttribute, (CUgraphNode h, CUkernelNodeAttrID a, CUkernelNodeAttrValue *out),
+       kernel_attr(h, a, out, NULL))
+FK_API(cuGraphKernelNodeSetAttribute, (CUgraphNode h, CUkernelNodeAttrID a, const CUkernelNodeAttrValue *in),
+       kernel_attr(h, a, NULL, in))
+
+static CUresult copy_attrs(CUgraphNode to, CUgraphNode from)
+{
+    CUkernelNodeAttrValue v;
+    for (unsigned i = 0; i < CU_LAUNCH_ATTRIBUTE_MAX; i++) {
+        FK_TRY(kernel_attr(from, (CUkernelNodeAttrID)i, &v, NULL));
+        FK_TRY(kernel_attr(to, (CUkernelNodeAttrID)i, NULL, &v));
+    }
+    return CUDA_SUCCESS;
+}
+FK_API(cuGraphKernelNodeCopyAttributes, (CUgraphNode to, CUgraphNode from), copy_attrs(to, from))
 
 /* ---- events ---- */
 

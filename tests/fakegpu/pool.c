@@ -408,6 +408,27 @@ static CUresult do_set_pool(CUdevice dev, CUmemoryPool h)
 }
 FK_API(cuDeviceSetMemPool, (CUdevice dev, CUmemoryPool h), do_set_pool(dev, h))
 
+/* The same three by location: only devices have pools here. */
+static CUresult located(const CUmemLocation *where, CUmemAllocationType type)
+{
+    if (where == NULL || type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    return where->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+static CUresult located_get(CUmemoryPool *out, const CUmemLocation *where, CUmemAllocationType type, bool current)
+{
+    FK_TRY(located(where, type));
+    return device_pool(out, where->id, current);
+}
+static CUresult located_set(const CUmemLocation *where, CUmemAllocationType type, CUmemoryPool h)
+{
+    FK_TRY(located(where, type));
+    return do_set_pool(where->id, h);
+}
+FK_API(cuMemGetDefaultMemPool, (CUmemoryPool *out, CUmemLocation *w, CUmemAllocationType t), located_get(out, w, t, false))
+FK_API(cuMemGetMemPool, (CUmemoryPool *out, CUmemLocation *w, CUmemAllocationType t), located_get(out, w, t, true))
+FK_API(cuMemSetMemPool, (CUmemLocation *w, CUmemAllocationType t, CUmemoryPool h), located_set(w, t, h))
+
 static CUresult do_create(CUmemoryPool *out, const CUmemPoolProps *props)
 {
     struct fk_dev *d;

@@ -1,6 +1,7 @@
 /* The card's own accounting, written as JSON when the process ends: FAKEGPU_STATS names the file. */
 #define _GNU_SOURCE
 #include "fake.h"
+#include "fakegpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,17 +71,16 @@ void fk_stats_write(void)
     fclose(f);
 }
 
-/** For the fake NVML: used and total bytes of a device in this process; 0 before cuInit. Any thread. */
-__attribute__((visibility("default"))) int fakegpu_device_memory(int ordinal, size_t *used, size_t *total);
-int fakegpu_device_memory(int ordinal, size_t *used, size_t *total)
+/* For the other stand-ins of this process; fakegpu.h is the contract. */
+__attribute__((visibility("default"))) int fakegpu_device_used(int dev, unsigned long long *used, unsigned long long *total)
 {
     pthread_mutex_lock(&fk_lock);
     fk_config_load();
-    bool ok = ordinal >= 0 && ordinal < fk_cfg.devices;
-    if (ok) {
-        *used = fk_devs[ordinal].used;
+    bool ok = dev >= 0 && dev < fk_cfg.devices;
+    if (ok && used != NULL)
+        *used = fk_devs[dev].used;
+    if (ok && total != NULL)
         *total = fk_cfg.mem;
-    }
     pthread_mutex_unlock(&fk_lock);
-    return ok;
+    return ok ? 0 : -1;
 }

@@ -1,0 +1,187 @@
+/* Stream-ordered memory and pools. */
+#include "test_driver.h"
+
+static cuuint64_t attr(CUmemoryPool p, CUmemPool_attribute a)
+{
+    cuuint64_t v = 0;
+    OK(cuMemPoolGetAttribute(p, a, &v));
+    return v;
+}
+
+static CUmemoryPool default_pool(void)
+{
+    CUmemoryPool p;
+    OK(cuDeviceGetDefaultMemPool(&p, 0));
+    return p;
+}
+
+START_TEST(free_async_takes_a_plain_block_in_stream_order)
+{
+    CUdeviceptr p;
+    start();
+    CUstream s = new_stream();
+    OK(cuMemAlloc(&p, 4096));
+    spin(s, 120);
+    OK(cuMemFreeAsync(p, s));
+    ck_assert(busy(s));
+    ck_assert_uint_eq(type_of(p), CU_MEMORYTYPE_DEVICE); /* until the stream passes it */
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));       /* but it is freed once only */
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(type_of(p), 0);
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
+}
+END_TEST
+
+START_TEST(free_async_refuses_managed_memory)
+{
+    CUdeviceptr p;
+    start();
+    CUstream s = new_stream();
+    OK(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
+    GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemFreeAsync(p, s));
+    OK(cuMemFree(p));
+}
+END_TEST
+
+START_TEST(the_used_figure_falls_at_the_call)
+{
+    CUdeviceptr p;
+    start();
+    CUstream s = new_stream();
+    CUmemoryPool pool = default_pool();
+    OK(cuMemAllocAsync(&p, 8 * MIB, s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 8 * MIB);
+    spin(s, 120);
+    OK(cuMemFreeAsync(p, s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * MIB);
+    ck_assert(busy(s));
+}
+END_TEST
+
+START_TEST(idle_pool_bytes_come_back_after_a_synchronisation)
+{
+    CUdeviceptr p, q;
+    cuuint64_t max = UINT64_MAX;
+    start();
+    CUstream s = new_stream();
+    CUmemoryPool pool = default_pool();
+    size_t total;
+    OK(cuDeviceTotalMem(&total, 0));
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &max));
+    OK(cuMemAllocAsync(&p, total / 10 * 9, s));
+    OK(cuMemFreeAsync(p, s));
+    GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&q, total / 2));
+    ck_assert_uint_eq(q, 0);
+    OK(cuStreamSynchronize(s));
+    OK(cuMemAlloc(&q, total / 2));
+}
+END_TEST
+
+START_TEST(pools_grow_and_shrink_in_steps_of_32_mib)
+{
+    CUdeviceptr a, b;
+    start();
+    CUstream s = new_stream();
+    CUmemoryPool pool = default_pool();
+    size_t before = free_bytes();
+    OK(cuMemAllocAsync(&a, 512, s));
+    ck_assert_uint_eq(before - free_bytes(), 32 * MIB);
+    OK(cuMemAllocAsync(&b, 40 * MIB, s));
+    ck_assert_uint_eq(before - free_bytes(), 96 * MIB);
+    OK(cuMemFreeAsync(b, s));
+    OK(cuMemFreeAsync(a, s));
+    OK(cuStreamSynchronize(s)); /* threshold 0: everything idle goes back here */
+    ck_assert_uint_eq(free_bytes(), before);
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 96 * MIB);
+}
+END_TEST
+
+START_TEST(the_threshold_keeps_bytes_and_a_trim_takes_them)
+{
+    CUdeviceptr a;
+    cuuint64_t keep = 64 * MIB;
+    start();
+    CUstream s = new_stream();
+    CUmemoryPool pool = default_pool();
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+    OK(cuMemAllocAsync(&a, 1000, s));
+    OK(cuMemFreeAsync(a, s));
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * MIB);
+    OK(cuMemPoolTrimTo(pool, 0));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+}
+END_TEST
+
+START_TEST(a_freed_block_serves_its_own_stream_at_once_and_another_later)
+{
+    CUdeviceptr a, b, c;
+    start();
+    CUstream s = new_stream(), other = new_stream();
+    OK(cuMemAllocAsync(&a, MIB, s));
+    spin(s, 120);
+    OK(cuMemFreeAsync(a, s));
+    OK(cuMemAllocAsync(&b, MIB, other));
+    ck_assert_uint_ne(a, b); /* the free has not been passed */
+    OK(cuMemAllocAsync(&c, MIB, s));
+    ck_assert_uint_eq(a, c);
+    ck_assert(busy(s));
+}
+END_TEST
+
+START_TEST(bytes_written_without_a_wait_are_visibly_wrong)
+{
+    CUdeviceptr p;
+    start();
+    CUstream s = new_stream(), other = new_stream();
+    OK(cuMemAllocAsync(&p, 4096, s));
+    slow_fill(s, p, 0x11, 4096, 120);
+    OK(cuMemsetD8Async(p, 0x22, 4096, other)); /* no dependency: the slow writer comes last */
+    OK(cuStreamSynchronize(other));
+    ck_assert_uint_eq(first_byte(p), 0x22);
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(first_byte(p), 0x11);
+}
+END_TEST
+
+START_TEST(a_pool_lives_until_its_last_block)
+{
+    CUdeviceptr p;
+    CUmemoryPool pool;
+    CUmemPoolProps props;
+    memset(&props, 0, sizeof props);
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    start();
+    CUstream s = new_stream();
+    size_t before = free_bytes();
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemAllocFromPoolAsync(&p, 4096, pool, s));
+    OK(cuMemPoolDestroy(pool));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(pool));
+    OK(cuMemsetD8Async(p, 5, 4096, s));
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(first_byte(p), 5);
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(free_bytes(), before);
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(default_pool()));
+}
+END_TEST
+
+static void fill(TCase *t)
+{
+    tcase_add_test(t, free_async_takes_a_plain_block_in_stream_order);
+    tcase_add_test(t, free_async_refuses_managed_memory);
+    tcase_add_test(t, the_used_figure_falls_at_the_call);
+    tcase_add_test(t, idle_pool_bytes_come_back_after_a_synchronisation);
+    tcase_add_test(t, pools_grow_and_shrink_in_steps_of_32_mib);
+    tcase_add_test(t, the_threshold_keeps_bytes_and_a_trim_takes_them);
+    tcase_add_test(t, a_freed_block_serves_its_own_stream_at_once_and_another_later);
+    tcase_add_test(t, bytes_written_without_a_wait_are_visibly_wrong);
+    tcase_add_test(t, a_pool_lives_until_its_last_block);
+}
+
+int main(void) { return run_tests("async", fill); }
