@@ -128,7 +128,7 @@ typedef enum tn_event_type {
     TN_EV_CHARGE,       /* kind = TN_CHARGE_*; bytes = used before, aux = used after, aux2 = 1 if nothing else ran meanwhile */
     TN_EV_PHASE,        /* kind = new phase; aux2 = TN_CAUSE_* */
     TN_EV_MARK,         /* addr = id of a STRING record */
-    TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id */
+    TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id, aux2 = a serial that no other thread of the process has */
     TN_EV_TYPE_COUNT
 } tn_event_type;
 

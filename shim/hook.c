@@ -42,13 +42,30 @@ tn_journal *tn_recording(void)
     return (now == RECORDING || (now == STARTING && self.busy)) && journal && *own_process ? journal : NULL;
 }
 
+/* A thread's first event and its last: journal thread numbers are handed on, serials are not. */
+static void thread_event(tn_journal *j, const tn_thread *t, int kind)
+{
+    tn_event *e = t->journal ? tn_journal_slot(j, t->journal, 0) : NULL;
+    if (!e) return;
+    e->tsc = tn_stamp();
+    e->kind = (uint8_t)kind;
+    e->device = (uint8_t)TN_DEVICE_NONE;
+    e->aux = (uint64_t)syscall(SYS_gettid);
+    e->aux2 = t->serial;
+    tn_journal_commit(e, TN_EV_THREAD);
+}
+
 static void thread_ends(void *t)
 {
     tn_thread *thread = t;
     tn_journal *j = tn_recording();
+    int was = thread->busy;
+    thread->busy = 1;
+    if (j) thread_event(j, thread, 2);
     if (j && thread->journal) tn_journal_detach(j, thread->journal);
     thread->journal = NULL;
     thread->counters = NULL;
+    thread->busy = was;
 }
 
 static void attach(tn_thread *t)
@@ -59,6 +76,7 @@ static void attach(tn_thread *t)
     t->counters = t->journal ? tn_journal_counters(t->journal) : NULL;
     t->serial = 1 + atomic_fetch_add(&thread_serial, 1);
     if (t->journal) pthread_setspecific(thread_end, t);
+    thread_event(journal, t, 1);
     t->busy = was;
 }
 

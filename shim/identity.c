@@ -95,6 +95,7 @@ static uint64_t driver_id(void *handle)
 
 static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uint32_t ctx, void *handle, uint64_t flags, int priority)
 {
+    uint64_t id = kind == TN_STREAM_CREATE || kind == TN_STREAM_SEEN ? driver_id(handle) : 0;
     tn_event *e = tn_event_new(f, tn_stamp());
     if (e) {
         e->kind = (uint8_t)kind;
@@ -102,7 +103,7 @@ static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uin
         e->ctx = ctx;
         e->addr = (uint64_t)handle;
         e->bytes = flags;
-        e->aux = kind == TN_STREAM_CREATE || kind == TN_STREAM_SEEN ? driver_id(handle) : 0;
+        e->aux = id;
         e->aux2 = (uint64_t)(int64_t)priority;
         tn_journal_commit(e, TN_EV_STREAM);
     }
