@@ -1,0 +1,25 @@
+# tenure_wrap(TARGET [NO_LIBS]): links an executable so that it records its CUDA memory calls when TENURE_RUN names a
+# folder. With NO_LIBS only the calls of what is linked into the executable are recorded, not those of its shared
+# libraries. Stands beside libtenure_wrap.a and the flag files; docs/WRAP.md describes all of it.
+cmake_minimum_required(VERSION 3.13)
+set(TENURE_WRAP_DIR "${CMAKE_CURRENT_LIST_DIR}" CACHE PATH "Where libtenure_wrap.a and its flag files are")
+
+function(tenure_wrap target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_LIBS" "" "")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tenure_wrap(${target}): unknown argument: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(flags "${TENURE_WRAP_DIR}/tenure_wrap.flags")
+  if(arg_NO_LIBS)
+    set(flags "${TENURE_WRAP_DIR}/tenure_wrap_nolibs.flags")
+  endif()
+  set(archive "${TENURE_WRAP_DIR}/libtenure_wrap.a")
+  foreach(file IN ITEMS "${flags}" "${archive}")
+    if(NOT EXISTS "${file}")
+      message(FATAL_ERROR "tenure_wrap: ${file} is missing; build it with: bazel build //wrap:all")
+    endif()
+  endforeach()
+  target_link_options(${target} PRIVATE "@${flags}")
+  target_link_libraries(${target} PRIVATE "${archive}" ${CMAKE_DL_LIBS} pthread)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${flags}" "${archive}")
+endfunction()
