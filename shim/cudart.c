@@ -124,6 +124,21 @@ const tn_runtime_functions *tn_cudart_of(const void *caller)
     return &tn_cudarts[k].fn;
 }
 
+int tn_cudart_holds(const void *address)
+{
+#ifdef TENURE_WRAP
+    return address != NULL; /* a static runtime has no range of its own */
+#else
+    int known = 0;
+    for (int k = 0; k < TN_CUDARTS; k++) {
+        if (atomic_load_explicit(&copy_state[k], memory_order_acquire) != READY) continue;
+        if ((uint64_t)address - tn_cudarts[k].base < tn_cudarts[k].end - tn_cudarts[k].base) return 1;
+        known = 1;
+    }
+    return !known;
+#endif
+}
+
 /* A slot of a copy that is gone can be given to another one: hooks bound to it were pointers into an unloaded library
  * natively, too. */
 void tn_cudart_forget(void)

@@ -14,6 +14,7 @@
 #include "shim/callsite.h"
 #include "shim/modules.h"
 #include "shim/pages.h"
+#include "shim/real.h"
 #include "shim/version.h"
 
 #define PAGE 4096u
@@ -157,7 +158,7 @@ static int start(void)
         self.counters[TN_API_MAX + api] += atomic_exchange(&resolved_early[api], 0);
     if (tn_callsite_start(journal, folder) != 0) {
         tn_journal_set_flags(journal, TN_HF_UNWIND_OWN);
-        tn_coverage(TN_COV_NO_LIBUNWIND, "libunwind.so.8 was not found beside libtenure.so; frames were walked by frame pointer");
+        tn_coverage(TN_COV_NO_LIBUNWIND, "no libunwind.so.8 beside libtenure.so that loads here; frames were walked by frame pointer");
     }
     return RECORDING;
 }
@@ -220,9 +221,11 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
     f->recorded = t->recorded;
     f->around = t->outer;
     if (f->nested) return;
-    /* A driver hook below a runtime hook takes that one's site. Any other hook is a call of its own: also one below a
-     * driver hook (a callback or a signal handler), and one above the outer hook's frame, which a longjmp has left. */
-    int inherits = row->level == TN_LEVEL_DRIVER && t->outer.level == TN_LEVEL_RUNTIME && (uintptr_t)f < (uintptr_t)t->outer.frame;
+    /* A driver hook that a runtime calls below a runtime hook takes that one's site. Any other hook is a call of its own: also one below
+     * a driver hook (a callback or a signal handler), one above the outer hook's frame, which a longjmp has left, and one that the
+     * program makes itself, deeper in the stack than a hook that a longjmp has left. */
+    int inherits = row->level == TN_LEVEL_DRIVER && t->outer.level == TN_LEVEL_RUNTIME && (uintptr_t)f < (uintptr_t)t->outer.frame &&
+                   tn_cudart_holds(caller);
     if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .api = (uint16_t)api, .level = row->level};
     f->busy_held = 1;
     t->busy = 1;

@@ -71,6 +71,8 @@ const tn_runtime_functions *tn_cudart_of(const void *caller);
 int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path);
 /* The wrapper of runtime row `api` that is bound to copy k. */
 void *tn_cudart_bound(int k, int api);
+/* Whether `address` lies in a copy of the runtime; also where no copy is known to tell by. No lock. */
+int tn_cudart_holds(const void *address);
 /* After a dlclose: forget which object uses which copy, and copies that are gone. */
 void tn_cudart_forget(void);
 

@@ -1,5 +1,5 @@
-/* Prints one line of KEY=VALUE pairs for each journal of a run folder (or for one file) and a line of totals, for the shell tests. Exit
- * code 1 where a journal cannot be read. */
+/* Prints one line of KEY=VALUE pairs for each journal of a run folder (or for one file) and a line of totals, for the shell tests; with
+ * --sites before that "BYTES KEY" for each allocation, where KEY is its site's. Exit code 1 where a journal cannot be read. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <inttypes.h>
@@ -33,11 +33,24 @@ static void add(sums *to, const sums *s)
         a[i] += b[i];
 }
 
+static int print_sites;
+
+static void print_site(tn_reader *r, const tn_event *e)
+{
+    const tn_rec_site *site = tn_reader_site(r, e->site);
+    if (site != NULL)
+        printf("%" PRIu64 " %016" PRIx64 "\n", e->bytes, site->key);
+    else
+        printf("%" PRIu64 " %s\n", e->bytes, e->site == TN_SITE_NO_STACK ? "no_stack" : "none");
+}
+
 static void read_events(tn_reader *r, sums *s)
 {
     const tn_event *e;
     while ((e = tn_reader_next(r, NULL)) != NULL) {
         s->events++;
+        if (print_sites && e->type == TN_EV_ALLOC)
+            print_site(r, e);
         if (e->type != TN_EV_ALLOC && e->type != TN_EV_FREE)
             continue;
         s->no_stack += e->site == TN_SITE_NO_STACK;
@@ -97,8 +110,12 @@ int main(int argc, char **argv)
     struct stat st;
     sums all = {0};
     int failed = 0;
+    if (argc == 3 && strcmp(argv[1], "--sites") == 0) {
+        print_sites = 1;
+        argv++, argc--;
+    }
     if (argc != 2 || stat(argv[1], &st) != 0) {
-        fprintf(stderr, "usage: journal_info RUN|FILE\n");
+        fprintf(stderr, "usage: journal_info [--sites] RUN|FILE\n");
         return 2;
     }
     if (!S_ISDIR(st.st_mode)) {
