@@ -73,10 +73,13 @@ check_swap_failure() { [ "$(line "$1" swap_failure swapped)" = 0 ] && [ "$(line 
 check_prefix_sharing() {
   at_least "$(line "$1" prefix_sharing hits)" 2
 }
+check_prefix_pinning() { at_least "$(line "$1" prefix_pinning passed_over)" 1; }
+check_streaming_holes() { at_least "$(line "$1" streaming_holes holes)" 16; }
 check_prefix_persist() { at_least "$(line "$1" prefix_persist loaded)" 1; }
 check_cancellation() {
   at_least "$(field "$WORK/$1.out" requests= cancelled)" 2 &&
-    [ "$(grep -c '^request .* cancelled$' "$WORK/$1.out")" = "$(field "$WORK/$1.out" requests= cancelled)" ]
+    [ "$(sed '/^requests=/q' "$WORK/$1.out" | grep -c '^request .* cancelled$')" = \
+      "$(field "$WORK/$1.out" requests= cancelled)" ]
 }
 check_spec_toggle() {
   at_least "$(line "$1" spec_toggle toggles)" 4 && at_least "$(line "$1" spec_toggle steps)" 4 &&
@@ -110,6 +113,11 @@ check_init_after_serving() {
 }
 check_overrun_slack() {
   [ "$(line "$1" overrun_slack bytes)" = 267 ] && [ "$(line "$1" overrun_slack intact)" = 267 ]
+}
+check_memory_trim() {
+  local used
+  used=$(field "$WORK/$1.out" phase=shutdown used_mib)
+  at_least "$(line "$1" memory_trim returned)" $((32 << 20)) && [ "${used%.*}" -lt 1800 ]
 }
 check_cutlass_lazy_growth() { at_least "$(line "$1" cutlass_lazy_growth growths)" 1; }
 

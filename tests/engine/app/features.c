@@ -20,7 +20,9 @@ static const char *const names[F_COUNT] = {
     [F_MODEL_SWAP] = "model_swap",
     [F_SWAP_FAILURE] = "swap_failure",
     [F_PREFIX_SHARING] = "prefix_sharing",
+    [F_PREFIX_PINNING] = "prefix_pinning",
     [F_PREFIX_PERSIST] = "prefix_persist",
+    [F_STREAMING_HOLES] = "streaming_holes",
     [F_CANCELLATION] = "cancellation",
     [F_SPEC_TOGGLE] = "spec_toggle",
     [F_GRAPH_CAPTURE] = "graph_capture",
@@ -33,6 +35,7 @@ static const char *const names[F_COUNT] = {
     [F_INIT_AFTER_SERVING] = "init_after_serving",
     [F_OVERRUN_SLACK] = "overrun_slack",
     [F_CUTLASS_LAZY_GROWTH] = "cutlass_lazy_growth",
+    [F_MEMORY_TRIM] = "memory_trim",
 };
 
 static bool off[F_COUNT];

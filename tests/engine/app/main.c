@@ -44,7 +44,7 @@ int main(int argc, char **argv)
             break;
         case 'r':
             eng.n_requests = atoi(optarg);
-            if (eng.n_requests < 1)
+            if (eng.n_requests < 1 || eng.n_requests > MAX_REQUESTS)
                 return usage_error("not a number of requests", optarg);
             break;
         case 's':

@@ -169,6 +169,7 @@ static void swap_models(struct server *srv)
     if (!feature_on(F_MODEL_SWAP))
         return;
     eng->serving = false;
+    printf("phase=planning\n");
     if (feature_on(F_SWAP_FAILURE)) {
         /* A file whose header asks for more than any card has. */
         broken.name = "broken";
@@ -185,6 +186,24 @@ static void swap_models(struct server *srv)
     /* The configuration of the new set lives on this stack only. */
     srv->weights->cfg = eng->cfg;
     eng->serving = true;
+    printf("phase=serving\n");
+    server_run_more(srv, 2);
+}
+
+/* Hands back what the pools of the device and of its graphs keep for later. */
+static void trim_pools(void)
+{
+    cudaMemPool_t pool;
+    size_t before, after, total;
+
+    if (!feature_on(F_MEMORY_TRIM))
+        return;
+    CU_CHECK(cudaMemGetInfo(&before, &total));
+    CU_CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    CU_CHECK(cudaMemPoolTrimTo(pool, 0));
+    CU_CHECK(cudaDeviceGraphMemTrim(0));
+    CU_CHECK(cudaMemGetInfo(&after, &total));
+    behaviour(F_MEMORY_TRIM, "returned=%zu", after - before);
 }
 
 static void shut_down(struct server *srv)
@@ -242,6 +261,7 @@ static void shut_down(struct server *srv)
     gemm_release();
     blas_close();
     CU_CHECK(cudaDeviceSynchronize());
+    trim_pools();
 }
 
 static const struct {

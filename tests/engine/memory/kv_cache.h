@@ -38,13 +38,17 @@ void kv_manager_init(struct engine *eng);
 void kv_manager_release(void);
 bool kv_seq_grow(int seq, int n_tokens, cudaStream_t stream);
 int kv_seq_reuse_prefix(int seq, uint64_t prefix_hash, int n_tokens);
+/* Makes room by dropping the least recently used prefix that is not pinned. */
 void kv_seq_cache_prefix(int seq, uint64_t prefix_hash, int n_blocks);
+/* A pin holds no reference: it only makes eviction pass the prefix over. */
+void kv_prefix_pin(uint64_t prefix_hash);
 void kv_seq_evict_middle(int seq, int keep_front, int keep_back);
 void kv_seq_free(int seq);
 int kv_seq_block(int seq, int slot);
 int kv_seq_length(int seq);
 void *kv_residual_ring(void);
 int kv_prefix_hits(void);
+int kv_prefix_passed_over(void);
 int kv_holes_made(void);
 
 /* Writes the cached prefixes out through pinned staging and loads them back, taking references. */

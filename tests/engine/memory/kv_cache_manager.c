@@ -24,12 +24,14 @@ struct prefix_entry {
     int blocks[PREFIX_BLOCKS];
     int n_blocks;
     unsigned last_use;
+    int pins;
 };
 
 static struct sequence seqs[KV_MAX_SEQS];
 static struct prefix_entry prefixes[PREFIX_ENTRIES];
 static unsigned use_clock;
 static int prefix_hits;
+static int passed_over;
 static int holes_made;
 static void *residual_ring;
 static void *host_table;
@@ -60,18 +62,36 @@ void *kv_residual_ring(void)
     return residual_ring;
 }
 
-/* Drops the least recently used prefix; false if there is none. */
+/* The least recently used entry, pinned or not as asked; NULL if there is none. */
+static struct prefix_entry *oldest(bool also_pinned)
+{
+    struct prefix_entry *found = NULL;
+    for (int i = 0; i < PREFIX_ENTRIES; i++) {
+        struct prefix_entry *e = &prefixes[i];
+        if (e->n_blocks == 0 || (e->pins > 0 && !also_pinned))
+            continue;
+        if (found == NULL || e->last_use < found->last_use)
+            found = e;
+    }
+    return found;
+}
+
+static void drop_prefix(struct prefix_entry *e)
+{
+    for (int i = 0; i < e->n_blocks; i++)
+        kv_block_drop(e->blocks[i]);
+    e->n_blocks = 0;
+    e->pins = 0;
+}
+
+/* Drops the least recently used prefix that is not pinned; false if there is none. */
 static bool evict_prefix(void)
 {
-    struct prefix_entry *victim = NULL;
-    for (int i = 0; i < PREFIX_ENTRIES; i++)
-        if (prefixes[i].n_blocks > 0 && (victim == NULL || prefixes[i].last_use < victim->last_use))
-            victim = &prefixes[i];
+    struct prefix_entry *victim = oldest(false);
     if (victim == NULL)
         return false;
-    for (int i = 0; i < victim->n_blocks; i++)
-        kv_block_drop(victim->blocks[i]);
-    victim->n_blocks = 0;
+    passed_over += oldest(true) != victim;
+    drop_prefix(victim);
     return true;
 }
 
@@ -130,15 +150,18 @@ void kv_seq_cache_prefix(int seq, uint64_t prefix_hash, int n_blocks)
     for (int i = 0; i < PREFIX_ENTRIES; i++)
         if (prefixes[i].n_blocks > 0 && prefixes[i].hash == prefix_hash)
             return;
-    for (int i = 0; i < PREFIX_ENTRIES && e == NULL; i++)
-        if (prefixes[i].n_blocks == 0)
-            e = &prefixes[i];
-    if (e == NULL || n_blocks > PREFIX_BLOCKS || n_blocks > s->n_blocks)
+    if (n_blocks > PREFIX_BLOCKS || n_blocks > s->n_blocks)
         return;
-    for (int b = 0; b < n_blocks; b++) {
+    for (int b = 0; b < n_blocks; b++)
         if (s->blocks[b] == KV_HOLE)
             return;
-    }
+    do {
+        for (int i = 0; i < PREFIX_ENTRIES && e == NULL; i++)
+            if (prefixes[i].n_blocks == 0)
+                e = &prefixes[i];
+    } while (e == NULL && evict_prefix());
+    if (e == NULL)
+        return;
     for (int b = 0; b < n_blocks; b++) {
         kv_block_ref(s->blocks[b]);
         e->blocks[b] = s->blocks[b];
@@ -184,9 +207,21 @@ int kv_seq_length(int seq)
     return seqs[seq].n_tokens;
 }
 
+void kv_prefix_pin(uint64_t prefix_hash)
+{
+    for (int i = 0; i < PREFIX_ENTRIES; i++)
+        if (prefixes[i].n_blocks > 0 && prefixes[i].hash == prefix_hash)
+            prefixes[i].pins++;
+}
+
 int kv_prefix_hits(void)
 {
     return prefix_hits;
+}
+
+int kv_prefix_passed_over(void)
+{
+    return passed_over;
 }
 
 int kv_holes_made(void)
@@ -224,6 +259,6 @@ int kv_prefix_persist(struct engine *eng)
 
 void kv_prefix_drop_all(void)
 {
-    while (evict_prefix())
-        continue;
+    for (int i = 0; i < PREFIX_ENTRIES; i++)
+        drop_prefix(&prefixes[i]);
 }

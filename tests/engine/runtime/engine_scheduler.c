@@ -164,6 +164,8 @@ void scheduler_prefill(struct server *srv, struct request *req)
     }
     if (req->prefix_blocks > 0)
         kv_seq_cache_prefix(req->seq, req->prefix_hash, req->prefix_blocks);
+    if (req->pinned_prefix)
+        kv_prefix_pin(req->prefix_hash);
     req->state = REQ_DECODE;
 }
 

@@ -10,6 +10,9 @@
 #include "lora/lora.h"
 #include "model/model.h"
 
+#define MAX_REQUESTS 256
+#define MAX_REQUESTS_AFTER_SWAP 8
+
 enum request_state { REQ_WAITING, REQ_PREFILL, REQ_DECODE, REQ_FINISHED, REQ_CANCELLED, REQ_REFUSED };
 
 struct request {
@@ -21,6 +24,7 @@ struct request {
     int cancel_after;       /* tokens after which the client goes away; 0: never */
     uint64_t prefix_hash;
     int prefix_blocks;
+    bool pinned_prefix;
     bool has_image;
     bool speculative;
     bool long_context;
@@ -81,7 +85,8 @@ void stream_output_init(struct engine *eng);
 void stream_output_token(struct engine *eng, struct request *req, int token);
 void stream_output_release(void);
 
-/* server_loop.c: serves all requests and prints one summary line. */
+/* server_loop.c: serves all requests and prints one summary line; then, after a swap, a few more. */
 void server_run(struct server *srv);
+void server_run_more(struct server *srv, int count);
 
 #endif

@@ -13,16 +13,15 @@
 #include "memory/state.h"
 
 #define MAX_ACTIVE 4
-#define MAX_REQUESTS 256
 
-static struct request requests[MAX_REQUESTS];
+static struct request requests[MAX_REQUESTS + MAX_REQUESTS_AFTER_SWAP];
 static int finished, cancelled, refused;
 
 /* The traffic: a shared system prompt, impatient clients, images, long
  * contexts and speculation come round at different periods. */
-static void make_requests(struct engine *eng)
+static void make_requests(struct engine *eng, int first, int end)
 {
-    for (int i = 0; i < eng->n_requests; i++) {
+    for (int i = first; i < end; i++) {
         struct request *r = &requests[i];
         bool shared = i % 3 == 0;
         *r = (struct request){ .id = i };
@@ -32,7 +31,12 @@ static void make_requests(struct engine *eng)
             r->prefix_hash = 0x5157u;
             r->prefix_blocks = 8;
             r->prompt_tokens += 128;
+        } else {
+            r->prefix_hash = 0x10000u + (unsigned)i;
+            r->prefix_blocks = 2;
         }
+        /* An agent's conversation comes back later, whatever else is served meanwhile. */
+        r->pinned_prefix = i == 1 && feature_on(F_PREFIX_PINNING);
         r->long_context = i % 6 == 5;
         if (r->long_context)
             r->prompt_tokens += eng->cfg->chunk + 200;
@@ -53,7 +57,7 @@ static void admit(struct server *srv, struct request *r, int seq)
         refused++;
         return;
     }
-    if (r->long_context)
+    if (r->long_context && feature_on(F_STREAMING_HOLES))
         kv_seq_evict_middle(seq, 4, 16);
     graph_decode_begin(srv, r);
 }
@@ -137,22 +141,15 @@ static void late_init(struct server *srv)
     behaviour(F_INIT_AFTER_SERVING, "serving=%d bytes=%zu", srv->eng->serving, srv->lora->bytes);
 }
 
-void server_run(struct server *srv)
+static void serve(struct server *srv, int first, int end)
 {
-    struct engine *eng = srv->eng;
     struct request *active[MAX_ACTIVE] = { 0 };
-    uint64_t high_before = used_high();
-    int next = 0, running = 0;
+    int next = first, running = 0;
 
-    if (eng->n_requests > MAX_REQUESTS)
-        eng->n_requests = MAX_REQUESTS;
-    make_requests(eng);
-    reset_watermarks();
-    uint64_t high_at_flip = used_high();
-    late_init(srv);
-    while (next < eng->n_requests || running > 0) {
+    make_requests(srv->eng, first, end);
+    while (next < end || running > 0) {
         for (int slot = 0; slot < MAX_ACTIVE; slot++) {
-            if (active[slot] != NULL || next >= eng->n_requests)
+            if (active[slot] != NULL || next >= end)
                 continue;
             struct request *r = &requests[next++];
             admit(srv, r, slot);
@@ -174,14 +171,37 @@ void server_run(struct server *srv)
         }
     }
     probe_collect();
+}
+
+void server_run_more(struct server *srv, int count)
+{
+    int first = srv->eng->n_requests;
+
+    serve(srv, first, first + count);
+    printf("requests_after_swap=%d\n", count);
+}
+
+void server_run(struct server *srv)
+{
+    struct engine *eng = srv->eng;
+    uint64_t high_before = used_high();
+
+    reset_watermarks();
+    uint64_t high_at_flip = used_high();
+    late_init(srv);
+    serve(srv, 0, eng->n_requests);
     if (kv_prefix_hits() > 0)
         behaviour(F_PREFIX_SHARING, "hits=%d", kv_prefix_hits());
+    if (kv_prefix_passed_over() > 0)
+        behaviour(F_PREFIX_PINNING, "passed_over=%d", kv_prefix_passed_over());
+    if (kv_holes_made() > 0)
+        behaviour(F_STREAMING_HOLES, "holes=%d", kv_holes_made());
     if (cancelled > 0)
         behaviour(F_CANCELLATION, "cancelled=%d", cancelled);
     if (feature_on(F_PREFIX_PERSIST))
         behaviour(F_PREFIX_PERSIST, "loaded=%d", kv_prefix_persist(eng));
     snapshot_store_load(eng, 0);
     report_watermarks(high_before, high_at_flip);
-    printf("requests=%d finished=%d cancelled=%d refused=%d kv_free=%d of %d holes=%d\n", eng->n_requests, finished,
-           cancelled, refused, kv_cache_free_blocks(), kv_cache_blocks(), kv_holes_made());
+    printf("requests=%d finished=%d cancelled=%d refused=%d kv_free=%d of %d\n", eng->n_requests, finished, cancelled,
+           refused, kv_cache_free_blocks(), kv_cache_blocks());
 }
