@@ -46,7 +46,7 @@ build() {
 cd "$here"
 build $cc -o "$out/cublas_gemm_static" $flags $includes cublas_gemm.c "$cudart_static" "$cublas" $late -ldl -lrt -lpthread
 build $cc -o "$out/cublas_gemm_shared" $flags $includes cublas_gemm.c "$cudart" "$cublas" $late
-build $cc -o "$out/facts" $flags $includes facts.c facts_outputs.c facts_context.c facts_resolver.c facts_ranges.c \
+build $cc -o "$out/facts" $flags $includes facts.c facts_outputs.c facts_context.c facts_resolver.c facts_ranges.c facts_bounds.c \
 	facts_async.c facts_capture.c facts_vmm.c "$cudart" -ldl -lpthread
 build $cc -o "$out/safe_calls" $flags $includes safe_calls.c safe_calls_table.c -ldl -lpthread
 build $cc -o "$out/libcupti_counter.so" $flags -fPIC -shared $includes cupti_counter.c -ldl -lpthread

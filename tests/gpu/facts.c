@@ -45,6 +45,7 @@ static const struct section sections[] = {
 	{"resolver", section_resolver, 0, GROUP_DEFAULT},
 	{"resolver_runtime", section_resolver_runtime, 0, GROUP_DEFAULT},
 	{"ranges", section_ranges, 0, GROUP_DEFAULT},
+	{"bounds", section_bounds, 0, GROUP_DEFAULT},
 	{"attributes", section_attributes, 0, GROUP_DEFAULT},
 	{"ipc", section_ipc, 0, GROUP_DEFAULT},
 	{"waiting", section_waiting, 0, GROUP_DEFAULT},

@@ -77,6 +77,7 @@ void section_late(int arg);
 void section_resolver(int arg);
 void section_resolver_runtime(int arg);
 void section_ranges(int arg);
+void section_bounds(int arg);
 void section_attributes(int arg);
 void section_ipc(int arg);
 void section_waiting(int arg);
