@@ -37,7 +37,9 @@ static void past(const char *block, unsigned char *p, size_t bytes, size_t over)
 	code(block, "memset", cudaMemset(p, 1, n));
 	code(block, "memset_async", cudaMemsetAsync(p, 1, n, stream));
 	code(block, "memset2d", cudaMemset2D(p, bytes + over, 1, bytes + over, 1));
-	code(block, "at_end.h2d_async", cudaMemcpyAsync(p + bytes, host, 1, cudaMemcpyDefault, stream));
+	/* With cudaMemcpyDefault an address behind the end is taken for host memory, and the driver's own copy crashes (seen on
+	   an H200, driver 580), so the direction is named. */
+	code(block, "at_end.h2d_async", cudaMemcpyAsync(p + bytes, host, 1, cudaMemcpyHostToDevice, stream));
 	code(block, "at_end.memset_async", cudaMemsetAsync(p + bytes, 1, 1, stream));
 	code(block, "inside.h2d_async", cudaMemcpyAsync(p, host, bytes, cudaMemcpyDefault, stream));
 	code(block, "sync", cudaStreamSynchronize(stream));
@@ -67,6 +69,5 @@ void section_bounds(int arg)
 	cudaFree(p);
 	code("freed", "h2d", cudaMemcpy(p, host, 16, cudaMemcpyHostToDevice));
 	code("freed", "memset", cudaMemset(p, 1, 16));
-	code("freed", "default", cudaMemcpy(p, host, 16, cudaMemcpyDefault));
 	fact("end", "%d", (int)cudaDeviceSynchronize());
 }
