@@ -135,9 +135,9 @@ bool fk_take_failure(void)
 /* A child of a process that had started CUDA may not use it: the card's state belongs to the parent. */
 static void child_after_fork(void)
 {
-    pthread_mutex_init(&fk_lock, NULL);
     if (fk_started)
         atomic_store(&forked, true);
+    pthread_mutex_unlock(&fk_lock); /* taken before the fork by this very thread */
 }
 
 static void lock_before_fork(void) { pthread_mutex_lock(&fk_lock); }

@@ -71,6 +71,7 @@ START_TEST(idle_pool_bytes_come_back_after_a_synchronisation)
     OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &max));
     OK(cuMemAllocAsync(&p, total / 10 * 9, s));
     OK(cuMemFreeAsync(p, s));
+    usleep(30000); /* the stream has passed the free; nobody has synchronised */
     GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&q, total / 2));
     ck_assert_uint_eq(q, 0);
     OK(cuStreamSynchronize(s));

@@ -87,9 +87,12 @@ END_TEST
 START_TEST(alignment_is_512_bytes_and_2_mib_above_1_mib)
 {
     static const size_t small[] = {1, 3, 512, 700, 65536, MIB}, large[] = {MIB + 1, 2 * MIB, 3 * MIB, 33 * MIB};
+    CUdeviceptr p;
     start();
+    OK(cuMemAlloc(&p, 1)); /* a page with room for the next, which must not go there */
+    OK(cuMemAlloc(&p, MIB + 1));
+    ck_assert_uint_eq(p % (2 * MIB), 0);
     for (int round = 0; round < 3; round++) {
-        CUdeviceptr p;
         for (size_t i = 0; i < sizeof small / sizeof small[0]; i++) {
             OK(cuMemAlloc(&p, small[i]));
             ck_assert_uint_eq(p % 512, 0);

@@ -164,6 +164,33 @@ START_TEST(only_touched_pages_cost_host_memory)
 }
 END_TEST
 
+START_TEST(a_free_touches_nothing_that_was_not_touched)
+{
+    CUdeviceptr p[64];
+    start();
+    size_t before = resident();
+    for (int i = 0; i < 64; i++)
+        OK(cuMemAlloc(&p[i], MIB));
+    for (int i = 0; i < 64; i += 2) /* each page keeps a neighbour */
+        OK(cuMemFree(p[i]));
+    ck_assert_uint_lt(resident() - before, 4 * MIB);
+}
+END_TEST
+
+START_TEST(a_freed_small_block_is_overwritten)
+{
+    CUdeviceptr p, keep;
+    start();
+    OK(cuMemAlloc(&keep, 512)); /* holds the page */
+    OK(cuMemAlloc(&p, 512));
+    OK(cuMemsetD8(p, 1, 512));
+    OK(cuCtxSynchronize());
+    OK(cuMemFree(p));
+    OK(cuMemAlloc(&p, 512));
+    ck_assert_uint_eq(first_byte(p), 0xDE);
+}
+END_TEST
+
 START_TEST(a_file_size_limit_does_not_kill)
 {
     CUdeviceptr p;
@@ -218,6 +245,8 @@ static void fill(TCase *t)
     tcase_add_test(t, unified_memory_moves_by_itself);
     tcase_add_test(t, a_mig_instance_has_its_own_uuid_and_no_peers);
     tcase_add_test(t, only_touched_pages_cost_host_memory);
+    tcase_add_test(t, a_free_touches_nothing_that_was_not_touched);
+    tcase_add_test(t, a_freed_small_block_is_overwritten);
     tcase_add_test(t, a_file_size_limit_does_not_kill);
     tcase_add_test(t, many_threads_leave_nothing_behind);
 }
