@@ -1,6 +1,5 @@
 /* The copies of the runtime in the process, and which object uses which. */
 #include <dlfcn.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,14 +12,17 @@
 tn_cudart tn_cudarts[TN_CUDARTS];
 
 enum { EMPTY = 0, FILLING, READY };
+#define WAIT_YIELDS 100000 /* filling takes some microseconds */
 static _Atomic int copy_state[TN_CUDARTS];
 
 /* Which copy the object at [base, end) calls; read by every runtime hook, so without a lock. */
 #define USERS 256
-typedef struct user { _Atomic uint64_t base, end; _Atomic int copy; } user;
+#define TAKEN 1u
+/* A row holds while its generation is the present one; 0: never used, and so are those after it. No lock: a signal handler may
+ * come between, and a forked child may begin between. */
+typedef struct user { _Atomic uint64_t generation, base, end; _Atomic int copy; } user;
 static user users[USERS];
-static _Atomic int user_count;
-static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t users_generation = 2;
 
 static void fill(void *handle, tn_runtime_functions *fn)
 {
@@ -35,10 +37,16 @@ static void fill(void *handle, tn_runtime_functions *fn)
     memcpy(&fn->cudaGetDevice, &p, sizeof p);
 }
 
+/* Until another thread has filled a copy's row; not for ever, since in a forked child that thread does not exist. */
+static void wait_filled(int k)
+{
+    for (int i = 0; i < WAIT_YIELDS && atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING; i++) sched_yield();
+}
+
 int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
 {
     for (int k = 0; k < TN_CUDARTS; k++) {
-        while (atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING) sched_yield();
+        wait_filled(k);
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY && tn_cudarts[k].base == base) return k;
     }
     tn_runtime_functions fn;
@@ -46,7 +54,7 @@ int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
     for (int k = 0; k < TN_CUDARTS; k++) {
         int expected = EMPTY;
         if (!atomic_compare_exchange_strong(&copy_state[k], &expected, FILLING)) {
-            while (atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING) sched_yield();
+            wait_filled(k);
             if (tn_cudarts[k].base == base && atomic_load(&copy_state[k]) == READY) return k;
             continue;
         }
@@ -97,30 +105,44 @@ static int find_copy(const tn_module_info *caller)
     return k;
 }
 
+static int copy_of_user(uint64_t at, uint64_t now)
+{
+    uint64_t generation;
+    for (int i = 0; i < USERS && (generation = atomic_load_explicit(&users[i].generation, memory_order_acquire)) != 0; i++) {
+        uint64_t base = atomic_load_explicit(&users[i].base, memory_order_relaxed);
+        uint64_t end = atomic_load_explicit(&users[i].end, memory_order_relaxed);
+        int k = atomic_load_explicit(&users[i].copy, memory_order_relaxed);
+        atomic_thread_fence(memory_order_acquire);
+        if (generation == now && at - base < end - base && atomic_load_explicit(&users[i].generation, memory_order_relaxed) == now) return k;
+    }
+    return -1;
+}
+
+static void keep_user(const tn_module_info *m, int k, uint64_t now)
+{
+    for (int i = 0; i < USERS; i++) {
+        uint64_t generation = atomic_load_explicit(&users[i].generation, memory_order_relaxed);
+        if (generation == now || generation == TAKEN || !atomic_compare_exchange_strong(&users[i].generation, &generation, TAKEN)) continue;
+        atomic_thread_fence(memory_order_release);
+        atomic_store_explicit(&users[i].base, m->base, memory_order_relaxed);
+        atomic_store_explicit(&users[i].end, m->end, memory_order_relaxed);
+        atomic_store_explicit(&users[i].copy, k, memory_order_relaxed);
+        atomic_store_explicit(&users[i].generation, now, memory_order_release);
+        return;
+    }
+}
+
 const tn_runtime_functions *tn_cudart_of(const void *caller)
 {
-    uint64_t at = (uint64_t)caller;
-    int n = atomic_load_explicit(&user_count, memory_order_acquire);
-    for (int i = 0; i < n; i++)
-        if (at - atomic_load_explicit(&users[i].base, memory_order_relaxed) <
-            atomic_load_explicit(&users[i].end, memory_order_relaxed) - atomic_load_explicit(&users[i].base, memory_order_relaxed))
-            return &tn_cudarts[atomic_load_explicit(&users[i].copy, memory_order_relaxed)].fn;
+    uint64_t now = atomic_load_explicit(&users_generation, memory_order_acquire);
+    int known_copy = copy_of_user((uint64_t)caller, now);
+    if (known_copy >= 0) return &tn_cudarts[known_copy].fn;
 
     tn_module_info m;
     int known = tn_module_of(caller, &m);
     int k = find_copy(known ? &m : NULL);
     if (k < 0) return NULL;
-    if (known) {
-        pthread_mutex_lock(&users_lock);
-        n = atomic_load(&user_count);
-        if (n < USERS) {
-            atomic_store_explicit(&users[n].base, m.base, memory_order_relaxed);
-            atomic_store_explicit(&users[n].end, m.end, memory_order_relaxed);
-            atomic_store_explicit(&users[n].copy, k, memory_order_relaxed);
-            atomic_store_explicit(&user_count, n + 1, memory_order_release);
-        }
-        pthread_mutex_unlock(&users_lock);
-    }
+    if (known) keep_user(&m, k, now);
     return &tn_cudarts[k].fn;
 }
 
@@ -144,9 +166,7 @@ int tn_cudart_holds(const void *address)
 void tn_cudart_forget(void)
 {
     tn_module_info m;
-    pthread_mutex_lock(&users_lock);
-    atomic_store_explicit(&user_count, 0, memory_order_release);
-    pthread_mutex_unlock(&users_lock);
+    atomic_fetch_add(&users_generation, 1);
     for (int k = 0; k < TN_CUDARTS; k++)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
             (!tn_module_of((const void *)tn_cudarts[k].fn.cudaMalloc, &m) || m.base != tn_cudarts[k].base))

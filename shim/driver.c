@@ -14,8 +14,16 @@ tn_driver_functions tn_real;
 tn_nvml_functions tn_real_nvml;
 
 enum { UNBOUND = 0, BINDING, BOUND };
+#define WAIT_YIELDS 100000 /* publishing takes some 20 us */
 static _Atomic int driver_state, nvml_state;
 static char driver_path[1024];
+static uint64_t driver_base, nvml_base; /* where they lie, to notice that they are gone */
+
+/* Until another thread has published; not for ever, since in a forked child that thread does not exist. */
+static void wait_published(_Atomic int *state)
+{
+    for (int i = 0; i < WAIT_YIELDS && atomic_load_explicit(state, memory_order_acquire) == BINDING; i++) sched_yield();
+}
 
 #define BUCKETS 2048u
 static struct { const void *real; int api; } by_address[BUCKETS];
@@ -68,9 +76,10 @@ static void look_up(void *handle, tn_driver_functions *fn)
 #undef TN_HELPER
 }
 
-static void publish(const tn_driver_functions *fn, const char *path)
+static void publish(const tn_driver_functions *fn, const tn_module_info *m)
 {
-    snprintf(driver_path, sizeof driver_path, "%s", path);
+    snprintf(driver_path, sizeof driver_path, "%s", m->path);
+    driver_base = m->base;
 #define TN_DRIVER(klass, variant, name, ...) remember((const void *)fn->name, TN_API_##name);
 #include "shim/api_driver_memory.def"
 #include "shim/api_driver_order.def"
@@ -98,20 +107,26 @@ int tn_driver_bind(void *handle, const char *path)
     look_up(handle, &fn);
     int expected = UNBOUND;
     if (atomic_compare_exchange_strong(&driver_state, &expected, BINDING)) {
-        publish(&fn, m.path);
+        publish(&fn, &m);
         atomic_store_explicit(&driver_state, BOUND, memory_order_release);
     }
-    while (atomic_load_explicit(&driver_state, memory_order_acquire) != BOUND) sched_yield();
+    wait_published(&driver_state);
     if (own) tn_real_dlclose(own);
-    return !path || strcmp(path, driver_path) == 0;
+    return atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND && (!path || strcmp(path, driver_path) == 0);
 }
 
 void tn_nvml_bind(void *handle)
 {
     if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND) return;
     void *own = handle ? NULL : dlopen("libnvidia-ml.so.1", RTLD_NOLOAD | RTLD_LAZY), *p;
+    tn_module_info m;
     if (!handle) handle = own;
     if (!handle) return;
+    void *any = real_symbol(handle, "nvmlDeviceGetMemoryInfo", tn_api_rows[TN_API_nvmlDeviceGetMemoryInfo].hook);
+    if (!any || !tn_module_of(any, &m)) {
+        if (own) tn_real_dlclose(own);
+        return;
+    }
     tn_nvml_functions fn;
 #define TN_NVML(klass, name, ...)                                    \
     p = real_symbol(handle, #name, tn_api_rows[TN_API_##name].hook); \
@@ -121,10 +136,38 @@ void tn_nvml_bind(void *handle)
     int expected = UNBOUND;
     if (atomic_compare_exchange_strong(&nvml_state, &expected, BINDING)) {
         tn_real_nvml = fn;
+        nvml_base = m.base;
         atomic_store_explicit(&nvml_state, BOUND, memory_order_release);
     }
-    while (atomic_load_explicit(&nvml_state, memory_order_acquire) != BOUND) sched_yield();
+    wait_published(&nvml_state);
     if (own) tn_real_dlclose(own);
+}
+
+static int is_gone(const void *function, uint64_t base)
+{
+    tn_module_info m;
+    return function && (!tn_module_of(function, &m) || m.base != base);
+}
+
+/* Only threads that call a function of an unloaded library can see the pointers change here. */
+void tn_driver_forget(void)
+{
+    int bound = BOUND;
+    const void *driver, *nvml;
+    memcpy(&driver, &tn_real.cuDriverGetVersion, sizeof driver);
+    memcpy(&nvml, &tn_real_nvml.nvmlDeviceGetMemoryInfo, sizeof nvml);
+    if (atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND && is_gone(driver, driver_base) &&
+        atomic_compare_exchange_strong(&driver_state, &bound, BINDING)) {
+        memset(&tn_real, 0, sizeof tn_real);
+        memset(by_address, 0, sizeof by_address);
+        atomic_store_explicit(&driver_state, UNBOUND, memory_order_release);
+    }
+    bound = BOUND;
+    if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND && is_gone(nvml, nvml_base) &&
+        atomic_compare_exchange_strong(&nvml_state, &bound, BINDING)) {
+        memset(&tn_real_nvml, 0, sizeof tn_real_nvml);
+        atomic_store_explicit(&nvml_state, UNBOUND, memory_order_release);
+    }
 }
 
 void *tn_behind_us(const char *name, const void *hook)

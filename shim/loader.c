@@ -1,6 +1,7 @@
 #include "shim/loader.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,9 +58,11 @@ TN_EXPORT int dlclose(void *handle)
 {
     if (!tn_wanted()) return tn_real_dlclose(handle);
     tn_callsite_dlclose_begin();
-    int r = tn_real_dlclose(handle);
+    int r = tn_real_dlclose(handle), saved = errno;
     tn_callsite_dlclose_end();
-    if (tn_recording()) tn_cudart_forget();
+    tn_driver_forget();
+    tn_cudart_forget();
+    errno = saved;
     return r;
 }
 
@@ -136,12 +139,10 @@ static void *replaced(void *found, void *handle, int api)
     return found;
 }
 
-tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
+static tn_route route(void *handle, const char *name, int api, const void *caller)
 {
     tn_route real = {(void *)real_dlsym(), 1};
     (void)caller;
-    int api = tn_api_find(name);
-    if (api == TN_API_NONE) return real;
     const void *hook = tn_api_rows[api].hook;
 #ifndef TENURE_WRAP
     void *without;
@@ -165,5 +166,17 @@ tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
 #endif
         return (tn_route){found, 0};
     }
-    return (tn_route){tn_wanted() ? replaced(found, handle, api) : found, 0};
+    if (!tn_wanted()) return (tn_route){found, 0};
+    void *instead = replaced(found, handle, api);
+    tn_real_dlsym(handle, name); /* as above: binding looks for names that an older library lacks */
+    return (tn_route){instead, 0};
+}
+
+tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
+{
+    int api = tn_api_find(name), saved = errno;
+    if (api == TN_API_NONE) return (tn_route){(void *)real_dlsym(), 1};
+    tn_route answer = route(handle, name, api, caller);
+    errno = saved;
+    return answer;
 }

@@ -1,6 +1,6 @@
 /* The real functions behind the hooks: one struct of function pointers for the driver, one for each copy of
- * the runtime in the process, one for NVML. Only shim/driver.c and shim/cudart.c fill them, each once,
- * before the pointers are published; afterwards they are constant and any thread may read them.
+ * the runtime in the process, one for NVML. Only shim/driver.c and shim/cudart.c fill them, before the
+ * pointers are published; afterwards they are constant while the library is loaded, and any thread may read them.
  * Precondition of every call through them: not made while a lock of ours is held, unless the comment at the
  * call says why that is safe. A NULL pointer means that this driver or runtime has no such function. */
 #ifndef TENURE_SHIM_REAL_H
@@ -52,6 +52,8 @@ int tn_driver_bind(void *handle, const char *path);
 void *tn_driver_hook_of(const void *real, int *api);
 /* Fills tn_real_nvml likewise. */
 void tn_nvml_bind(void *handle);
+/* After a dlclose: forgets a driver or an NVML that has been unloaded; the next look-up or call binds anew. */
+void tn_driver_forget(void);
 /* What the next object in the global scope defines under a hook's name, or NULL; for calls that no driver answers. */
 void *tn_behind_us(const char *name, const void *hook);
 

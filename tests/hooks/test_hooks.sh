@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Runs this folder's programs bare and recorded on the fake card: same output, same exit, and a journal that holds what they
+# did. The arguments are the files: libraries, `tenure`, programs.
+set -u
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/lib"
+failed=0 tenure='' programs=()
+for file in "$@"; do
+  case $file in
+  *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
+  */tenure) tenure=$(realpath "$file") ;;
+  *) programs+=("$(realpath "$file")") ;;
+  esac
+done
+export LD_LIBRARY_PATH=$work/lib
+
+check() { # NAME: the last command's success
+  if [ "$2" -eq 0 ]; then echo "ok $1"; else echo "not ok $1"; failed=1; fi
+}
+
+# twice NAME MODE PROGRAM [ARGUMENT...]
+twice() {
+  local name=$1 mode=$2 rc_bare rc_recorded
+  shift 2
+  FAKEGPU_MODE=$mode "$@" >"$work/$name.bare" 2>&1
+  rc_bare=$?
+  mkdir "$work/$name.run"
+  FAKEGPU_MODE=$mode LD_PRELOAD=$work/lib/libtenure.so TENURE_RUN=$work/$name.run "$@" >"$work/$name.recorded" 2>&1
+  rc_recorded=$?
+  diff "$work/$name.bare" "$work/$name.recorded" && [ "$rc_bare" -eq 0 ] && [ "$rc_recorded" -eq 0 ]
+  check "$name: same output" $?
+  "$tenure" report --json "$work/$name.run" >"$work/$name.json"
+  check "$name: a journal that can be read" $?
+}
+
+# holds NAME WHAT PATTERN: an extended regular expression in the JSON report without its white space
+holds() {
+  tr -d ' \n' <"$work/$1.json" | grep -qE "$3"
+  check "$1: $2" $?
+}
+
+for program in "${programs[@]}"; do
+  case $(basename "$program") in
+  prog_loader)
+    for mode in "" olddriver; do
+      name=loader${mode:+-$mode}
+      twice "$name" "$mode" "$program"
+      grep -q '^alloc=0' "$work/$name.bare"
+      check "$name: the program got its memory" $?
+      holds "$name" "what the second driver gave is recorded" '"cuMemAlloc_v2"'
+    done
+    ;;
+  esac
+done
+exit $failed
