@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -204,6 +206,41 @@ static int exits(int n)
     return 0;
 }
 
+static void *start_cuda(void *unused)
+{
+    (void)unused;
+    return (void *)(intptr_t)work(5);
+}
+
+static int answer_soon(int n)
+{
+    alarm(10);
+    return answer(n);
+}
+
+/* A process that forks while another of its threads is starting CUDA; the child asks too. */
+static int fork_in_the_start(int us)
+{
+    pthread_t t;
+    void *errors = NULL;
+    MUST(pthread_create(&t, NULL, start_cuda, NULL) == 0);
+    usleep((useconds_t)us);
+    int code = run_in_child(answer_soon, 0, 1);
+    pthread_join(t, &errors);
+    /* What becomes of the child depends on how far the start was, natively too, up to a crash in a half-loaded driver. What must not
+     * happen is that it waits for ever. */
+    return errors == NULL && code != 1000 + SIGALRM ? 0 : 1;
+}
+
+static int race(int n)
+{
+    int bad = 0;
+    for (int i = 0; i < n; i++)
+        bad += run_in_child(fork_in_the_start, i * 53 % 5000, 1) != 0;
+    printf("%d forks in the start, %d bad\n", n, bad);
+    return 0;
+}
+
 static int allocate(int n)
 {
     int errors = work(n);
@@ -215,7 +252,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; int (*f)(int); } modes[] = {
         {"alloc", allocate}, {"before", before}, {"after", after}, {"nested", nested}, {"leave", leave}, {"busy", busy},
-        {"thread", in_thread}, {"programs", programs}, {"exits", exits}, {"exec", exec_self},
+        {"thread", in_thread}, {"programs", programs}, {"race", race}, {"exits", exits}, {"exec", exec_self},
     };
     self = argv[0];
     for (size_t i = 0; argc >= 2 && i < sizeof modes / sizeof modes[0]; i++)
