@@ -36,10 +36,13 @@ fi
 
 # shellcheck disable=SC2086
 {
-    $CC $flags -fPIC -shared -Wl,-soname,libcuda.so.1 $here/mini_cuda.c -o "$out/libcuda.so.1"
+    # Its own references stay its own, as the real driver's do.
+    $CC $flags -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 $here/mini_cuda.c -o "$out/libcuda.so.1"
     for n in 1 2 3; do
         $CC $flags -DNUMBER=$n -fPIC -shared -Wl,-soname,libnext$n.so $here/next.c -o "$out/libnext$n.so" -ldl
     done
+    $CC $flags -DNUMBER=4 -fPIC -shared -Wl,-soname,libnext4.so $here/next.c -o "$out/libnext4.so" -Wl,--no-as-needed \
+        "$out/libcuda.so.1" -ldl
     $CC $flags $here/program.c -o "$out/program" -Wl,--no-as-needed "$out/libnext1.so" "$out/libnext2.so" "$out/libnext3.so" -ldl
     $CC -shared -nostdlib -Wl,-soname,libobserve.so $here/observe_$arch.S -o "$out/libobserve.so"
     $CC $flags $here/trampoline.c $here/call_$arch.S -o "$out/trampoline" -Wl,--no-as-needed "$out/libobserve.so" -ldl

@@ -1,5 +1,6 @@
-/* One of three libraries that define the same function: the next definition after each is another one, so a look-up of the
- * next one tells who the loader believes is asking. NUMBER says which library this is. */
+/* One of four libraries that define the same function: the next definition after each is another one, so a look-up of the
+ * next one tells who the loader believes is asking. NUMBER says which library this is; the fourth needs the driver and
+ * is opened for itself, so that only it has the driver's names in its scope. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
@@ -20,5 +21,11 @@ int NAME(after_, NUMBER)(void)
 int NAME(driver_after_, NUMBER)(void)
 {
     void *p = dlsym(RTLD_NEXT, "cuMemAlloc_v2");
+    return p != NULL;
+}
+
+int NAME(driver_for_, NUMBER)(void)
+{
+    void *p = dlsym(RTLD_DEFAULT, "cuMemAlloc_v2");
     return p != NULL;
 }

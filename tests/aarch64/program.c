@@ -45,6 +45,16 @@ static void others(void)
     printf("next of cuMemAlloc_v2: %d %d %d\n", driver_after_1(), driver_after_2(), driver_after_3());
 }
 
+/* Only the library that asks has the driver in its scope. */
+static void own_scope(void)
+{
+    void *lib = dlopen("libnext4.so", RTLD_NOW | RTLD_LOCAL);
+    int (*driver_for_4)(void) = lib ? (int (*)(void))dlsym(lib, "driver_for_4") : NULL;
+    printf("in its own scope: %d, in the program's: %d\n", driver_for_4 ? driver_for_4() : -1, dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") != NULL);
+    (void)dlerror();
+    dlclose(lib);
+}
+
 #define FIND(handle, name) ((__typeof__(&name))dlsym(handle, #name))
 
 static void driver(void)
@@ -97,6 +107,7 @@ int main(void)
 {
     misses();
     others();
+    own_scope();
     driver();
     return 0;
 }

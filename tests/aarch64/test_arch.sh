@@ -53,6 +53,7 @@ same "the program runs" "$?" 0
 same "who is asking" "$(grep 'next of who' native.txt)" "next of who: 2 3 0"
 start LD_PRELOAD="$preload" ./program >inert.txt 2>&1
 same "not asked to record: same output" "$(diff native.txt inert.txt)" ""
+same "whose scope" "$(grep 'own scope' native.txt)" "in its own scope: 1, in the program's: 0"
 mkdir run
 start LD_PRELOAD="$preload" TENURE_RUN="$WORK/run" ./program >recorded.txt 2>&1
 same "recorded: same output" "$(diff native.txt recorded.txt)" ""
