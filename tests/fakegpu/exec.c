@@ -1,7 +1,6 @@
 /*
  * Executable graphs: a private copy of the nodes in launch order. A launch is one operation of its stream; its
- * worker runs the nodes one after another. Memory nodes reserve physical memory in steps of 32 MiB at upload or
- * first launch; the device keeps it after the exec is gone, until it is trimmed.
+ * worker runs the nodes one after another.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -19,19 +18,8 @@ struct fk_plan {
 struct fk_exec {
     struct fk_plan *plan;
     unsigned long long flags;
-    struct reserve *reserve; /* NULL without memory nodes */
+    struct fk_reserve *reserve; /* NULL without memory nodes */
 };
-struct reserve {
-    struct reserve *next;
-    int device;
-    size_t bytes;
-    bool charged;
-    struct fk_exec *owner; /* NULL after the exec is destroyed */
-    CUdeviceptr *blocks;
-    size_t nblocks;
-};
-
-static struct reserve *reserves;
 
 /* ---- instantiate ---- */
 
@@ -96,32 +84,6 @@ static CUresult own_plan(struct fk_exec *x)
     return CUDA_SUCCESS;
 }
 
-static void find_memory(struct fk_exec *x)
-{
-    const struct fk_plan *p = x->plan;
-    size_t bytes = 0, n = 0;
-    for (size_t i = 0; i < p->count; i++)
-        if (p->order[i]->block != NULL) {
-            bytes += fk_up(p->order[i]->block->size, FK_PAGE);
-            n++;
-        }
-    if (n == 0)
-        return;
-    struct reserve *r = calloc(1, sizeof *r);
-    if (r == NULL || (r->blocks = malloc(n * sizeof *r->blocks)) == NULL)
-        abort();
-    r->bytes = fk_up(bytes, FK_POOL_STEP);
-    for (size_t i = 0; i < p->count; i++)
-        if (p->order[i]->block != NULL) {
-            r->device = p->order[i]->block->device;
-            r->blocks[r->nblocks++] = p->order[i]->block->base;
-        }
-    r->owner = x;
-    r->next = reserves;
-    reserves = r;
-    x->reserve = r;
-}
-
 static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flags)
 {
     struct fk_graph *g = (struct fk_graph *)h;
@@ -136,7 +98,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph h, unsigned long long flag
         free(x);
         return r;
     }
-    find_memory(x);
+    x->reserve = fk_reserve_new(x->plan->order, x->plan->count);
     fk_handle_add(x, FK_T_EXEC);
     *out = (CUgraphExec)x;
     return CUDA_SUCCESS;
@@ -146,35 +108,6 @@ FK_API(cuGraphInstantiate, (CUgraphExec *out, CUgraph g, CUgraphNode *bad, char 
 FK_API(cuGraphInstantiate_v2, (CUgraphExec *out, CUgraph g, CUgraphNode *bad, char *log, size_t n),
        ((void)bad, (void)log, (void)n, instantiate(out, g, 0)))
 FK_API(cuGraphInstantiateWithFlags, (CUgraphExec *out, CUgraph g, unsigned long long flags), instantiate(out, g, flags))
-
-static CUresult reserve_memory(struct fk_exec *x)
-{
-    struct reserve *r = x->reserve;
-    if (r == NULL || r->charged)
-        return CUDA_SUCCESS;
-    struct fk_dev *d = &fk_devs[r->device];
-    /* Idle reservations of destroyed execs serve first. */
-    for (struct reserve *o = reserves; o != NULL; o = o->next)
-        if (o->owner == NULL && o->charged && o->device == r->device && o->bytes == r->bytes) {
-            bool live = false;
-            for (size_t i = 0; i < o->nblocks; i++) {
-                struct fk_block *b = fk_block_at(o->blocks[i]);
-                live |= b != NULL && b->kind == FK_GRAPH && b->live;
-            }
-            if (live)
-                continue;
-            o->charged = false;
-            r->charged = true;
-            return CUDA_SUCCESS;
-        }
-    if (!fk_charge(d, r->bytes) && !(fk_pool_trim_idle(d) && fk_charge(d, r->bytes)))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    r->charged = true;
-    d->graph_reserved += r->bytes;
-    if (d->graph_reserved > d->graph_reserved_high)
-        d->graph_reserved_high = d->graph_reserved;
-    return CUDA_SUCCESS;
-}
 
 static CUresult exec_of(CUgraphExec h, struct fk_exec **out)
 {
@@ -188,7 +121,7 @@ static CUresult upload(CUgraphExec h, CUstream sh, int pt)
     struct fk_stream *s;
     FK_TRY(exec_of(h, &x));
     FK_STREAM_PT(sh, pt, &s);
-    FK_TRY(reserve_memory(x));
+    FK_TRY(fk_reserve_charge(x->reserve));
     struct fk_work w = {.type = FK_W_EMPTY};
     return fk_submit(s, &w, NULL);
 }
@@ -231,7 +164,7 @@ static CUresult launch(CUgraphExec h, CUstream sh, int pt)
     }
     if (s->legacy)
         FK_TRY(fk_capture_legacy(s->ctx));
-    FK_TRY(reserve_memory(x));
+    FK_TRY(fk_reserve_charge(x->reserve));
     for (size_t i = 0; i < p->count; i++) {
         struct fk_node *n = p->order[i];
         if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
@@ -388,8 +321,7 @@ static CUresult do_destroy(CUgraphExec h)
     struct fk_exec *x;
     FK_TRY(exec_of(h, &x));
     fk_handle_del(x);
-    if (x->reserve != NULL)
-        x->reserve->owner = NULL; /* the memory stays reserved until a trim */
+    fk_reserve_orphan(x->reserve); /* the memory stays reserved until a trim */
     fk_plan_unref(x->plan);
     free(x);
     return CUDA_SUCCESS;
@@ -406,66 +338,3 @@ static CUresult get_flags(CUgraphExec h, cuuint64_t *out)
     return CUDA_SUCCESS;
 }
 FK_API(cuGraphExecGetFlags, (CUgraphExec h, cuuint64_t *out), get_flags(h, out))
-
-/* ---- graph memory of a device: safe in captures, answered by figures ---- */
-
-static CUresult do_trim(CUdevice dev)
-{
-    struct fk_dev *d;
-    FK_TRY(fk_need_device(dev, &d));
-    for (struct reserve **at = &reserves; *at != NULL;) {
-        struct reserve *r = *at;
-        bool live = false;
-        for (size_t i = 0; i < r->nblocks; i++) {
-            struct fk_block *b = fk_block_at(r->blocks[i]);
-            live |= b != NULL && b->kind == FK_GRAPH && b->live;
-        }
-        if (r->device == dev && r->charged && !live) {
-            fk_uncharge(d, r->bytes);
-            d->graph_reserved -= r->bytes;
-            r->charged = false;
-        }
-        if (r->owner == NULL && !r->charged) {
-            *at = r->next;
-            free(r->blocks);
-            free(r);
-        } else {
-            at = &r->next;
-        }
-    }
-    return CUDA_SUCCESS;
-}
-FK_API(cuDeviceGraphMemTrim, (CUdevice dev), do_trim(dev))
-
-static CUresult get_mem(CUdevice dev, CUgraphMem_attribute a, void *out)
-{
-    struct fk_dev *d;
-    FK_TRY(fk_need_device(dev, &d));
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    switch (a) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)out = d->graph_used; break;
-    case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)out = d->graph_used_high; break;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)out = d->graph_reserved; break;
-    case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)out = d->graph_reserved_high; break;
-    default: return CUDA_ERROR_INVALID_VALUE;
-    }
-    return CUDA_SUCCESS;
-}
-FK_API(cuDeviceGetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *out), get_mem(dev, a, out))
-
-static CUresult set_mem(CUdevice dev, CUgraphMem_attribute a, const void *in)
-{
-    struct fk_dev *d;
-    FK_TRY(fk_need_device(dev, &d));
-    if (in == NULL || *(const cuuint64_t *)in != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (a == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-        d->graph_used_high = d->graph_used;
-    else if (a == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-        d->graph_reserved_high = d->graph_reserved;
-    else
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-FK_API(cuDeviceSetGraphMemAttribute, (CUdevice dev, CUgraphMem_attribute a, void *in), set_mem(dev, a, in))

@@ -57,23 +57,6 @@ void fk_graph_release(struct fk_graph *g)
     free(g);
 }
 
-bool fk_graph_hold(struct fk_graph *g, void *object, int n)
-{
-    for (size_t i = 0; i < g->nheld; i++)
-        if (g->held[i].object == object) {
-            if (g->held[i].count + n < 0)
-                return false;
-            g->held[i].count += n;
-            return true;
-        }
-    struct fk_held *h = n > 0 ? realloc(g->held, (g->nheld + 1) * sizeof *h) : NULL;
-    if (h == NULL)
-        return false;
-    g->held = h;
-    h[g->nheld++] = (struct fk_held){object, n};
-    return true;
-}
-
 CUgraphNodeType fk_node_type_of(const struct fk_work *w)
 {
     switch (w->type) {

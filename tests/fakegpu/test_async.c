@@ -132,6 +132,31 @@ START_TEST(a_freed_block_serves_its_own_stream_at_once_and_another_later)
 }
 END_TEST
 
+START_TEST(joined_free_pieces_wait_for_the_later_free)
+{
+    CUdeviceptr a, b, c;
+    cuuint64_t max = UINT64_MAX;
+    start();
+    CUstream s = new_stream(), other = new_stream();
+    CUmemoryPool pool = default_pool();
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &max));
+    OK(cuMemAllocAsync(&a, 16 * MIB, s));
+    OK(cuMemAllocAsync(&b, 16 * MIB, s));
+    ck_assert_uint_eq(b, a + 16 * MIB);
+    spin(s, 60);
+    OK(cuMemFreeAsync(b, s)); /* the second half first */
+    spin(s, 120);
+    OK(cuMemFreeAsync(a, s));
+    OK(cuMemAllocAsync(&c, 32 * MIB, s)); /* joined for this stream at once */
+    ck_assert_uint_eq(c, a);
+    OK(cuMemFreeAsync(c, s));
+    usleep(100000); /* past the free of b, not past the last one */
+    OK(cuMemAllocAsync(&c, MIB, other));
+    ck_assert(c < a || c >= a + 32 * MIB);
+    ck_assert(busy(s));
+}
+END_TEST
+
 START_TEST(bytes_written_without_a_wait_are_visibly_wrong)
 {
     CUdeviceptr p;
@@ -181,6 +206,7 @@ static void fill(TCase *t)
     tcase_add_test(t, pools_grow_and_shrink_in_steps_of_32_mib);
     tcase_add_test(t, the_threshold_keeps_bytes_and_a_trim_takes_them);
     tcase_add_test(t, a_freed_block_serves_its_own_stream_at_once_and_another_later);
+    tcase_add_test(t, joined_free_pieces_wait_for_the_later_free);
     tcase_add_test(t, bytes_written_without_a_wait_are_visibly_wrong);
     tcase_add_test(t, a_pool_lives_until_its_last_block);
 }

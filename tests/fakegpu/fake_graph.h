@@ -1,0 +1,83 @@
+/*
+ * Modules, kernels and graphs. A graph owns its nodes; an exec owns a private copy of them.
+ * Everything here is used with fk_lock held unless its comment says otherwise.
+ */
+#ifndef FAKEGPU_FAKE_GRAPH_H
+#define FAKEGPU_FAKE_GRAPH_H
+
+#include "fake.h"
+
+/* ---- modules (module.c) ---- */
+struct fk_builtin { const char *name; int nargs; unsigned char size[6]; unsigned char offset[6]; };
+struct fk_func {
+    struct fk_func *next;
+    struct fk_module *module;
+    const struct fk_builtin *builtin; /* NULL: a kernel that does nothing */
+    char *name;
+    int attrs[32];
+};
+struct fk_module {
+    struct fk_module *next;
+    struct fk_ctx *ctx;
+    struct fk_func *funcs;
+    bool loaded, library; /* loaded: its code was charged at a first launch */
+    int device;
+};
+/** Launch checks shared by streams and graphs: charges code and limits at the first launch. */
+CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction f, void **params, void **extra);
+CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c);
+CUresult fk_kernel_run(struct fk_kernel *k, struct fk_op *op);
+int fk_kernel_ranges(const struct fk_kernel *k, struct fk_range *out);
+void fk_modules_destroy(struct fk_ctx *c);
+
+/* ---- graphs (graph.c, node.c, exec.c) ---- */
+struct fk_node {
+    struct fk_node *next;
+    struct fk_graph *graph;
+    CUgraphNodeType type;
+    struct fk_work w;
+    struct fk_node **deps;
+    size_t ndeps;
+    struct fk_node *origin; /* of a clone */
+    bool disabled, mark;
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+    CUmemAccessDesc alloc_access[FK_MAX_DEVICES];
+    struct fk_block *block; /* of an alloc node */
+    CUcontext ctx;
+    size_t index; /* scratch of a clone */
+    CUkernelNodeAttrValue *attrs;
+};
+struct fk_held { void *object; int count; }; /* user objects of a graph */
+struct fk_graph {
+    struct fk_node *nodes, *last;
+    size_t count, edges;
+    struct fk_graph *source;
+    bool child, has_memory;
+    int refs;
+    struct fk_held *held;
+    size_t nheld;
+};
+struct fk_graph *fk_graph_new(void);
+void fk_graph_release(struct fk_graph *g);
+/** Adds n (or, negative, gives back) references to a user object; false if there are fewer. */
+bool fk_graph_hold(struct fk_graph *g, void *object, int n);
+void fk_userobj_release(void *object, unsigned n);
+struct fk_node *fk_node_add(struct fk_graph *g, CUgraphNodeType type, struct fk_node *const *deps, size_t ndeps);
+CUgraphNodeType fk_node_type_of(const struct fk_work *w);
+struct fk_graph *fk_graph_clone(struct fk_graph *g, bool child);
+CUresult fk_graph_alloc(struct fk_node *n, CUDA_MEM_ALLOC_NODE_PARAMS *p);
+CUresult fk_graph_free_check(struct fk_graph *g, CUdeviceptr p);
+CUresult fk_plan_run(struct fk_plan *x, struct fk_op *op);
+void fk_plan_unref(struct fk_plan *p);
+/** Frees graph memory that its graph left allocated. Returns false if p is not such memory. */
+bool fk_graph_block_free(struct fk_block *b);
+/** Physical memory of an exec's memory nodes; NULL if it has none. Charged at upload or first launch. */
+struct fk_reserve *fk_reserve_new(struct fk_node *const *order, size_t count);
+CUresult fk_reserve_charge(struct fk_reserve *r);
+void fk_reserve_orphan(struct fk_reserve *r);
+void fk_graph_block_state(struct fk_block *b, bool live);
+CUresult fk_exec_set(CUgraphExec h, CUgraphNode node, const struct fk_work *w);
+CUresult fk_node_set(struct fk_node *x, const struct fk_work *w);
+bool fk_node_copy_work(struct fk_node *to, const struct fk_node *from);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * Blocks by address, and the memory of the card. A block belongs to its device; its context may be NULL.
+ * Everything here is used with fk_lock held unless its comment says otherwise.
+ */
+#ifndef FAKEGPU_FAKE_MEMORY_H
+#define FAKEGPU_FAKE_MEMORY_H
+
+#include "fake.h"
+
+/* ---- blocks by address (registry.c) ---- */
+enum fk_kind { FK_DEVICE = 1, FK_PITCH, FK_MANAGED, FK_ASYNC, FK_GRAPH, FK_HOST, FK_REGISTERED, FK_VMM, FK_IMPORT };
+struct fk_block {
+    CUdeviceptr base;
+    size_t size, backed; /* bytes asked for; bytes of the card's memory by the driver's rounding */
+    enum fk_kind kind;
+    int device;
+    struct fk_ctx *ctx; /* NULL for memory that outlives contexts */
+    uint64_t buffer_id;
+    unsigned flags;
+    bool sync_memops, freeing, touched, live; /* live: graph memory between its alloc and free nodes */
+    uint64_t alloc_stream;
+    struct fk_pool *pool;
+    struct fk_vmm *vmm;
+    size_t vmm_offset;
+    int access[FK_MAX_DEVICES]; /* VMM: CUmemAccess_flags per device */
+    void *import;               /* IPC: the mapping's record */
+    struct fk_block *left, *right;
+    uint32_t prio;
+};
+/** Creates and files a block. NULL only when the host is out of memory. */
+struct fk_block *fk_block_add(CUdeviceptr base, size_t size, enum fk_kind kind, int device, struct fk_ctx *ctx);
+void fk_block_remove(struct fk_block *b);
+/** The block that holds address p, or NULL. */
+struct fk_block *fk_block_at(CUdeviceptr p);
+/** First block whose base is >= p, or NULL. */
+struct fk_block *fk_block_next(CUdeviceptr p);
+/** True if [p, p+n) lies inside one block or inside adjoining VMM mappings. */
+bool fk_range_ok(CUdeviceptr p, size_t n);
+bool fk_is_device_kind(enum fk_kind k);
+/** Gives a block's memory back and forgets it, without waiting (memory.c). Not for stream-ordered blocks. */
+void fk_block_destroy(struct fk_block *b);
+
+/* ---- physical memory (phys.c) ---- */
+struct fk_extent { size_t off, len; struct fk_extent *next; };
+struct fk_slab;
+struct fk_stats { uint64_t live_req, peak_req, live_backed, peak_backed, allocs, frees, graph_bytes; };
+struct fk_dev {
+    int ordinal, memfd;
+    char *va;      /* the whole card, mapped once: address = va + offset */
+    size_t span;   /* offsets; larger than the capacity, since address space does not fragment on a card */
+    size_t capacity, used;
+    struct fk_extent *free_list;
+    struct fk_slab *slabs;
+    struct fk_ctx *primary;
+    struct fk_pool *default_pool, *pool;
+    bool faulted;          /* a sticky error happened: no new context (46) */
+    size_t reset_charge;
+    size_t graph_reserved, graph_used, graph_reserved_high, graph_used_high;
+    struct fk_stats st;
+    _Atomic uint32_t *shared_refs; /* per physical page: users in other processes of an exported handle */
+};
+extern struct fk_dev fk_devs[FK_MAX_DEVICES];
+extern struct fk_stats fk_host_stats, fk_registered_stats;
+CUresult fk_phys_start(struct fk_dev *d);
+/** Takes `bytes` of capacity; false if the card is full (WDDM mode never is). */
+bool fk_charge(struct fk_dev *d, size_t bytes);
+void fk_charge_force(struct fk_dev *d, size_t bytes);
+void fk_uncharge(struct fk_dev *d, size_t bytes);
+/** Address space of the card in 2 MiB steps, without charge. 0 if none is left. */
+CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes);
+void fk_extent_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
+/** Memory of a plain block, charged by the driver's rounding. 0 if the card is full. */
+CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes);
+void fk_plain_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
+/** Overwrites the pages of [p, p+n) that were touched; untouched pages stay untouched. */
+void fk_poison(CUdeviceptr p, size_t n);
+void fk_drop_pages(CUdeviceptr p, size_t n);
+size_t fk_plain_backed(size_t bytes);
+void fk_stat_add(struct fk_stats *s, size_t req, size_t backed);
+void fk_stat_sub(struct fk_stats *s, size_t req, size_t backed);
+static inline size_t fk_up(size_t n, size_t to) { return n > SIZE_MAX - to ? SIZE_MAX / to * to : (n + to - 1) / to * to; }
+
+#endif
