@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/callsite.h"
+#include "shim/identity.h"
 #include "shim/modules.h"
 #include "shim/pages.h"
 #include "shim/real.h"
@@ -66,6 +67,8 @@ static void thread_ends(void *t)
     if (j && thread->journal) tn_journal_detach(j, thread->journal);
     thread->journal = NULL;
     thread->counters = NULL;
+    if (j && thread->own_streams) tn_thread_streams_gone(thread->serial);
+    thread->own_streams = 0;
     thread->busy = was;
 }
 

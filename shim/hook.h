@@ -27,14 +27,15 @@ typedef struct tn_thread {
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
     tn_journal_thread *journal;
     uint64_t *counters;
-    void *context;            /* current context as last journalled */
+    uint32_t context;         /* number of the current context as last journalled */
+    uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
+    struct { void *handle; uint64_t generation; uint32_t number; uint8_t device; } known; /* the context last looked up */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
-    void *function[8];        /* functions whose first launch this thread has seen */
 } tn_thread;
 
 typedef struct tn_hook_frame {
     tn_thread *thread;
-    uint64_t begun;        /* stamp before the real call: waits, work that may wait, frees; else 0 */
+    uint64_t begun;        /* stamp before the real call: waits, work that may wait, what ends something; else 0 */
     uint64_t recorded;     /* thread->recorded when the hook was entered */
     int errno_in;
     uint16_t api;
@@ -45,6 +46,7 @@ typedef struct tn_hook_frame {
     uint8_t ptds;
     uint8_t freed_known;   /* `freed` was in the ledger and has been taken out */
     uint8_t freed_space;
+    uint32_t stream;       /* number of a stream that is being destroyed */
     uint64_t freed_addr;
     void *handle;          /* of a *_begin */
     tn_outer around;       /* thread->outer as it was found */

@@ -10,10 +10,10 @@
 #define DEVICES 64
 
 static tn_map contexts = TN_MAP_INIT; /* (handle, 0) -> number << 8 | device */
-static tn_map streams = TN_MAP_INIT;  /* (handle or special, context or thread) -> number */
+static tn_map streams = TN_MAP_INIT;  /* (handle, 0), (legacy, 1 + context) or (thread, 1 + context) -> number */
 static tn_map devices = TN_MAP_INIT;  /* (ordinal, 0) -> 1 */
 static _Atomic uint32_t context_count, stream_count;
-static _Atomic uint64_t stream_generation = 1; /* raised when a handle's meaning changes; read by every thread, written rarely */
+static _Atomic uint64_t stream_generation = 1; /* raised when a stream's or context's handle changes its meaning; read by every thread, written rarely */
 static void *_Atomic primaries[DEVICES];
 
 static void describe_device(int ordinal)
@@ -37,8 +37,11 @@ static void describe_device(int ordinal)
 
 tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
 {
-    uint64_t value;
+    uint64_t value, generation = atomic_load_explicit(&stream_generation, memory_order_acquire);
+    tn_thread *t = f->thread;
     if (!handle || f->nested) return (tn_context){0, TN_DEVICE_NONE};
+    /* Nearly every event asks for the same context as the one before; threads must not meet in the map's lock for it. */
+    if (t->known.handle == handle && t->known.generation == generation) return (tn_context){t->known.number, t->known.device};
     if (!tn_map_get(&contexts, (uint64_t)handle, 0, &value)) {
         CUdevice d = device;
         if (device < 0 && (!tn_real.cuCtxGetDevice || tn_real.cuCtxGetDevice(&d) != 0)) d = (int)TN_DEVICE_NONE;
@@ -55,6 +58,10 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
             }
         }
     }
+    t->known.handle = handle;
+    t->known.generation = generation;
+    t->known.number = (uint32_t)(value >> 8);
+    t->known.device = (uint8_t)value;
     return (tn_context){(uint32_t)(value >> 8), (uint8_t)value};
 }
 
@@ -110,6 +117,8 @@ static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uin
     return number;
 }
 
+static uint64_t own_streams_of(uint32_t serial) { return (uint64_t)serial << 8 | TN_STREAM_PER_THREAD; }
+
 uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
 {
     if (handle == TN_STREAM_NONE || f->nested) return 0;
@@ -122,8 +131,8 @@ uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
     uint64_t a = (uint64_t)handle, b = 0;
     if (kind != TN_STREAM_SEEN) {
         ctx = tn_context_current(f).number;
-        a = (uint64_t)kind;
-        b = kind == TN_STREAM_PER_THREAD ? (uint64_t)ctx << 48 ^ (uint64_t)t ^ (uint64_t)t->serial << 40 : ctx;
+        a = kind == TN_STREAM_PER_THREAD ? own_streams_of(t->serial) : (uint64_t)kind;
+        b = 1 + (uint64_t)ctx; /* a handle's is 0 */
     }
     uint64_t generation = atomic_load_explicit(&stream_generation, memory_order_acquire);
     unsigned way = (unsigned)(a >> 4 ^ a >> 12 ^ b) % 4;
@@ -135,6 +144,7 @@ uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
     if (!tn_map_get(&streams, a, b, &value)) {
         value = 1 + atomic_fetch_add(&stream_count, 1);
         if (kind == TN_STREAM_SEEN) ctx = tn_context_current(f).number;
+        if (kind == TN_STREAM_PER_THREAD) t->own_streams = 1;
         if (tn_map_add(&streams, a, b, &value) == 1) describe_stream(f, kind, (uint32_t)value, ctx, handle, 0, 0);
     }
     t->stream[way].handle = (void *)a;
@@ -160,3 +170,11 @@ uint32_t tn_stream_gone(void *handle)
     atomic_fetch_add(&stream_generation, 1);
     return (uint32_t)value;
 }
+
+void tn_stream_back(void *handle, uint32_t number)
+{
+    uint64_t value = number;
+    if (number) tn_map_add(&streams, (uint64_t)handle, 0, &value);
+}
+
+void tn_thread_streams_gone(uint32_t serial) { tn_map_remove_all(&streams, own_streams_of(serial)); }

@@ -26,7 +26,11 @@ void tn_context_set_primary(int device, void *handle);
 uint32_t tn_stream_number(tn_hook_frame *f, void *handle);
 /* A stream was made: a new number under this handle, with a STREAM event. */
 void tn_stream_created(tn_hook_frame *f, void *handle, uint64_t flags, int priority);
-/* Forgets a handle; returns the number it had, 0 if it was never seen. */
+/* Forgets a handle; returns the number it had, 0 if it was never seen. Before the real call, since another thread may be given
+ * the same handle the moment it is free; where the call is refused the number goes back. */
 uint32_t tn_stream_gone(void *handle);
+void tn_stream_back(void *handle, uint32_t number);
+/* Forgets the per-thread default streams of a thread that ends. */
+void tn_thread_streams_gone(uint32_t serial);
 
 #endif

@@ -16,6 +16,12 @@
 enum { TN_WRITE_AUTO = 100, TN_WRITE_D2H = 101 }; /* asks the ledger which one; writes to the host */
 enum { TN_SYNC = 1 };                /* the call returns when the copy is done, so it is a wait as well */
 
+/* Before the real call of what ends something: another thread may be given the same handle or range the moment it is free, and
+ * its event must not come before this one's. */
+static inline void rec_begin(tn_hook_frame *f) { f->begun = tn_stamp(); }
+/* Where such a call began, now for every other. */
+static inline uint64_t rec_stamp(const tn_hook_frame *f) { return f->begun ? f->begun : tn_stamp(); }
+
 /* ---- memory (record_memory.c) */
 void rec_site(tn_hook_frame *f); /* names the site now, before the real call goes through libcudart */
 void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra);
@@ -67,6 +73,7 @@ void rec_module(tn_hook_frame *f, int r, int what, void *handle);
 /* ---- work, order, waits (record_work.c) */
 void rec_work(tn_hook_frame *f, int r, int what, void *stream);
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream);
+void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, unsigned count);
 void rec_copy(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int write, void *stream, int sync);
 void rec_copy_struct(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int dst_type, int src_type, void *stream, int sync);
 void rec_copy_batch(tn_hook_frame *f, int r, const CUdeviceptr *dst, const CUdeviceptr *src, size_t count, void *stream);
@@ -83,13 +90,16 @@ int rec_captures(void); /* how many captures are active in the process */
 int rec_is_capturing(void *stream);
 void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode);
 void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph);
+void rec_capture_gone(uint32_t stream); /* a stream that is gone is captured no longer */
 void rec_capture_exchange(tn_hook_frame *f, int r, uint64_t old_mode);
 void rec_graph(tn_hook_frame *f, int r, int what, void *handle, void *graph);
 void rec_graph_upload(tn_hook_frame *f, int r, void *exec, void *stream);
 void rec_graph_launch(tn_hook_frame *f, int r, void *exec, void *stream);
-void rec_graph_kernel(tn_hook_frame *f, int r, void *exec, CUfunction function, void **params);
+void rec_graph_kernel(tn_hook_frame *f, int r, void *exec, CUfunction function, CUkernel kernel, void **params);
 void rec_graph_copy(tn_hook_frame *f, int r, void *exec, const CUDA_MEMCPY3D *copy);
 void rec_graph_address(tn_hook_frame *f, int r, void *exec, int node, uint64_t addr);
+void rec_graph_memops(tn_hook_frame *f, int r, void *exec, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+void rec_graph_params(tn_hook_frame *f, int r, void *exec, const CUgraphNodeParams *params);
 void rec_graph_set(tn_hook_frame *f, int r, void *exec);
 void rec_graph_alloc(tn_hook_frame *f, int r, void *graph, uint64_t addr, uint64_t bytes);
 void rec_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr);

@@ -5,7 +5,7 @@
 
 static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle)
 {
-    tn_event *e = tn_event_new(f, tn_stamp());
+    tn_event *e = tn_event_new(f, rec_stamp(f));
     if (!e) return;
     e->kind = (uint8_t)what;
     e->ctx = c.number;
@@ -40,6 +40,7 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
 
 void rec_ctx_primary_begin(tn_hook_frame *f, int device)
 {
+    rec_begin(f);
     f->handle = tn_context_primary(device);
 }
 
@@ -57,7 +58,9 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
             return;
         }
     }
-    context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle); /* the last release ends it */
+    /* The last release ends it; its handle may belong to another context then. A reset context keeps its own. */
+    if (what == TN_CTX_PRIMARY_RELEASE) tn_context_set_primary(device, NULL);
+    context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle);
 }
 
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
@@ -71,16 +74,17 @@ void rec_ctx_current(tn_hook_frame *f, int r, int what)
 {
     CUcontext c = NULL;
     if (r != 0 || f->nested || !tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&c) != 0) return;
-    if (c == f->thread->context) return; /* frameworks set the same context at every call */
-    f->thread->context = c;
-    context_event(f, what, tn_context_of(f, c, -1), c);
+    tn_context now = tn_context_of(f, c, -1);
+    if (now.number == f->thread->context) return; /* frameworks set the same context at every call */
+    f->thread->context = now.number;
+    context_event(f, what, now, c);
 }
 
 void rec_module(tn_hook_frame *f, int r, int what, void *handle)
 {
     if (r != 0 || !handle) return;
     tn_context c = tn_context_current(f);
-    tn_event *e = tn_event_new(f, tn_stamp());
+    tn_event *e = tn_event_new(f, rec_stamp(f));
     if (!e) return;
     e->kind = (uint8_t)what;
     e->ctx = c.number;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shim/identity.h"
+#include "shim/map.h"
 #include "shim/pages.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -13,6 +14,7 @@
 #define PARAMETER_MAX 4096 /* bytes of one kernel parameter */
 
 static _Atomic int captures;
+static tn_map capturing = TN_MAP_INIT; /* (stream's number, 0): its capture is in the count */
 
 int rec_captures(void) { return atomic_load_explicit(&captures, memory_order_relaxed); }
 
@@ -38,8 +40,10 @@ static void capture(tn_hook_frame *f, int what, void *stream, void *graph, uint6
 
 void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode)
 {
+    uint64_t one = 1;
     if (r != 0) return;
-    atomic_fetch_add(&captures, 1);
+    uint32_t number = tn_stream_number(f, stream);
+    if (number && tn_map_add(&capturing, number, 0, &one) == 1) atomic_fetch_add(&captures, 1);
     capture(f, TN_CAPTURE_BEGIN, stream, NULL, mode, r);
 }
 
@@ -50,9 +54,13 @@ void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph)
     if (r == CUDA_ERROR_ILLEGAL_STATE || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE ||
         r == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || r == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
         return;
-    int n = atomic_load(&captures);
-    while (n > 0 && !atomic_compare_exchange_weak(&captures, &n, n - 1)) {}
+    if (!f->nested) rec_capture_gone(tn_stream_number(f, stream));
     capture(f, TN_CAPTURE_END, stream, graph, 0, r);
+}
+
+void rec_capture_gone(uint32_t stream)
+{
+    if (tn_map_remove(&capturing, stream, 0, NULL)) atomic_fetch_sub(&captures, 1);
 }
 
 void rec_capture_exchange(tn_hook_frame *f, int r, uint64_t old_mode)
@@ -122,20 +130,22 @@ static void copy_node(tn_hook_frame *f, const void *exec, const CUDA_MEMCPY3D *c
     if (c->srcMemoryType != CU_MEMORYTYPE_ARRAY) held(f, exec, TN_NODE_COPY, c->srcMemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)c->srcHost : c->srcDevice);
 }
 
-static void memop_node(tn_hook_frame *f, const void *exec, CUgraphNode node)
+static void memops(tn_hook_frame *f, const void *exec, const CUstreamBatchMemOpParams *all, unsigned count)
 {
-    CUDA_BATCH_MEM_OP_NODE_PARAMS p;
-    if (!tn_real.cuGraphBatchMemOpNodeGetParams || tn_real.cuGraphBatchMemOpNodeGetParams(node, &p) != 0) {
-        unreadable(f, exec, 1);
-        return;
-    }
-    for (unsigned i = 0; i < p.count; i++) {
-        const CUstreamBatchMemOpParams *o = &p.paramArray[i];
+    for (unsigned i = 0; all && i < count; i++) {
+        const CUstreamBatchMemOpParams *o = &all[i];
         if (o->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || o->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64)
             held(f, exec, TN_NODE_MEMOP, o->waitValue.address);
         else if (o->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 || o->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
             held(f, exec, TN_NODE_MEMOP, o->writeValue.address);
     }
+}
+
+static void memop_node(tn_hook_frame *f, const void *exec, CUgraphNode node)
+{
+    CUDA_BATCH_MEM_OP_NODE_PARAMS p;
+    if (tn_real.cuGraphBatchMemOpNodeGetParams && tn_real.cuGraphBatchMemOpNodeGetParams(node, &p) == 0) memops(f, exec, p.paramArray, p.count);
+    else unreadable(f, exec, 1);
 }
 
 static size_t read_nodes(tn_hook_frame *f, const void *exec, CUgraph graph, int depth);
@@ -209,7 +219,7 @@ void rec_graph(tn_hook_frame *f, int r, int what, void *handle, void *graph)
     uint32_t site = what == TN_GRAPH_INSTANTIATE || what == TN_GRAPH_UPDATE || what == TN_GRAPH_TRIM ? tn_frame_site(f) : TN_SITE_NONE;
     size_t nodes = graph ? read_nodes(f, handle, graph, 0) : 0;
     tn_context c = tn_context_current(f);
-    tn_event *e = tn_event_new(f, tn_stamp());
+    tn_event *e = tn_event_new(f, rec_stamp(f));
     if (!e) return;
     e->kind = (uint8_t)what;
     e->device = c.device;
@@ -233,9 +243,9 @@ void rec_graph_launch(tn_hook_frame *f, int r, void *exec, void *stream)
     rec_work(f, r, TN_WORK_GRAPH, stream);
 }
 
-void rec_graph_kernel(tn_hook_frame *f, int r, void *exec, CUfunction function, void **params)
+void rec_graph_kernel(tn_hook_frame *f, int r, void *exec, CUfunction function, CUkernel kernel, void **params)
 {
-    if (r == 0 && !f->nested) kernel_parameters(f, exec, function, NULL, params);
+    if (r == 0 && !f->nested) kernel_parameters(f, exec, function, kernel, params);
     rec_graph_set(f, r, exec);
 }
 
@@ -248,6 +258,39 @@ void rec_graph_copy(tn_hook_frame *f, int r, void *exec, const CUDA_MEMCPY3D *co
 void rec_graph_address(tn_hook_frame *f, int r, void *exec, int node, uint64_t addr)
 {
     if (r == 0 && !f->nested) held(f, exec, node, addr);
+    rec_graph_set(f, r, exec);
+}
+
+void rec_graph_memops(tn_hook_frame *f, int r, void *exec, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+    if (r == 0 && !f->nested && params) memops(f, exec, params->paramArray, params->count);
+    rec_graph_set(f, r, exec);
+}
+
+void rec_graph_params(tn_hook_frame *f, int r, void *exec, const CUgraphNodeParams *params)
+{
+    if (r == 0 && !f->nested && params) {
+        switch (params->type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL:
+            kernel_parameters(f, exec, params->kernel.func, params->kernel.kern, params->kernel.kernelParams);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+            copy_node(f, exec, &params->memcpy.copyParams);
+            break;
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+            held(f, exec, TN_NODE_MEMSET, params->memset.dst);
+            break;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            if (params->graph.graph) read_nodes(f, exec, params->graph.graph, 0);
+            else unreadable(f, exec, 1);
+            break;
+        case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+            memops(f, exec, params->memOp.paramArray, params->memOp.count);
+            break;
+        default:
+            break;
+        }
+    }
     rec_graph_set(f, r, exec);
 }
 

@@ -56,6 +56,13 @@ static void note_level(const tn_hook_frame *f)
         atomic_store_explicit(&driver_rows_below, 1, memory_order_relaxed);
 }
 
+/* Only a stream that the program made, or a thread's own, can be captured. */
+static int is_captured(const tn_hook_frame *f, void *stream)
+{
+    if (stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
+    return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
+}
+
 void rec_site(tn_hook_frame *f) { (void)tn_frame_site(f); }
 
 /* The one place where an allocation enters ledger and journal. */
@@ -65,7 +72,7 @@ static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t
     note_level(f);
     if (r == 0 && !addr) return; /* size 0: success without a block */
     if (stream != TN_STREAM_NONE && r == 0) {
-        if (rec_captures() && rec_is_capturing(stream)) kind = TN_KIND_GRAPH;
+        if (rec_captures() && is_captured(f, stream)) kind = TN_KIND_GRAPH;
         if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
     }
     tn_entry entry = {.addr = addr, .bytes = bytes, .backed = backed_bytes(kind, bytes), .site = tn_frame_site(f), .ctx = c.number,
@@ -232,21 +239,13 @@ static tn_context runtime_context(tn_hook_frame *f)
     return c;
 }
 
-/* The begin of the capture was not seen, so the stream is asked; only one that the program made, or a thread's own, can be
- * captured. */
-static int is_captured(const tn_hook_frame *f, void *stream)
-{
-    if (stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
-    return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
-}
-
 void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
 {
     CUdeviceptr base;
     size_t size;
     if (!unrecorded(f, r)) return;
     tn_context c = runtime_context(f);
-    if (r == 0 && is_captured(f, stream)) kind = TN_KIND_GRAPH;
+    if (r == 0 && is_captured(f, stream)) kind = TN_KIND_GRAPH; /* the begin of the capture may not have been seen */
     if (r == 0 && kind == TN_KIND_IMPORTED && addr && !bytes && tn_real.cuMemGetAddressRange_v2 &&
         tn_real.cuMemGetAddressRange_v2(&base, &size, addr) == 0)
         bytes = size;
@@ -289,6 +288,7 @@ void rt_reset_begin(tn_hook_frame *f)
 {
     CUcontext c = NULL;
     (void)tn_frame_site(f);
+    rec_begin(f);
     f->handle = tn_real.cuCtxGetCurrent && tn_real.cuCtxGetCurrent(&c) == 0 ? c : NULL;
 }
 
@@ -302,7 +302,7 @@ void rt_reset_end(tn_hook_frame *f, int r)
 void rec_vmm(tn_hook_frame *f, int r, tn_event_type type, uint64_t addr, uint64_t bytes, uint64_t aux, uint64_t aux2)
 {
     if (r != 0) return;
-    uint64_t now = tn_stamp();
+    uint64_t now = rec_stamp(f);
     if (!f->nested && type == TN_EV_VMM_MAP) {
         /* First writers are looked up by address: a mapping is a range of its handle's site. */
         tn_entry handle = {0};
@@ -313,7 +313,13 @@ void rec_vmm(tn_hook_frame *f, int r, tn_event_type type, uint64_t addr, uint64_
     } else if (!f->nested && type == TN_EV_VMM_UNMAP) {
         tn_entry gone;
         uint64_t at = addr;
-        while (at < addr + bytes && tn_ledger_remove(TN_SPACE_MAPPING, at, &gone) && gone.bytes) at += gone.bytes;
+        while (at < addr + bytes && tn_ledger_remove(TN_SPACE_MAPPING, at, &gone) && gone.bytes) {
+            if (gone.tsc > now) { /* another thread's, mapped there since */
+                tn_ledger_insert(TN_SPACE_MAPPING, &gone, NULL);
+                break;
+            }
+            at += gone.bytes;
+        }
     }
     tn_context c = tn_context_current(f);
     tn_event *e = tn_event_new(f, now);

@@ -13,7 +13,7 @@ static tn_event *plain_event(tn_hook_frame *f)
 {
     tn_context c = tn_context_current(f);
     uint32_t site = tn_frame_site(f);
-    tn_event *e = tn_event_new(f, tn_stamp());
+    tn_event *e = tn_event_new(f, rec_stamp(f));
     if (!e) return NULL;
     e->ctx = c.number;
     e->device = c.device;

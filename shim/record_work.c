@@ -1,11 +1,32 @@
 /* What enqueues work, what orders it and what waits for it: the events from which a planner knows when a freed block is
  * clean, and which write came first. */
+#include <stdatomic.h>
+
 #include "shim/identity.h"
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
 
-static tn_map launched = TN_MAP_INIT; /* (function, 0): its first launch was seen */
+/* Functions whose first launch was seen: a table that is read without a lock at every launch, and a map for what finds no place
+ * there. */
+#define LAUNCHED 8192u
+#define PLACES 8u
+static _Atomic uint64_t launched[LAUNCHED];
+static tn_map launched_too = TN_MAP_INIT; /* (function, 0) */
+
+/* Whether this call is the first with this function. */
+static int is_first_launch(uint64_t function)
+{
+    uint64_t one = 1;
+    unsigned at = (unsigned)((function >> 4) * 0x9e3779b97f4a7c15u >> 40);
+    for (unsigned i = 0; i < PLACES; i++) {
+        _Atomic uint64_t *place = &launched[(at + i) % LAUNCHED];
+        uint64_t there = atomic_load_explicit(place, memory_order_relaxed);
+        if (!there && atomic_compare_exchange_strong(place, &there, function)) return 1;
+        if (there == function) return 0;
+    }
+    return tn_map_add(&launched_too, function, 0, &one) == 1;
+}
 
 /* Calls of one thread into one stream with nothing between them are one event with a count and two times: a serving
  * engine launches 10^5 kernels a second, and the planner only asks whether the stream had work. */
@@ -36,24 +57,25 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 {
     if (r != 0) return;
-    uint64_t one = 1;
-    void **seen = &f->thread->function[((uint64_t)function >> 4) % 8];
-    if (*seen != function && !f->nested) {
-        *seen = (void *)function;
-        if (tn_map_add(&launched, (uint64_t)function, 0, &one) == 1) {
-            uint32_t site = tn_frame_site(f);
-            tn_context c = tn_context_current(f);
-            tn_event *e = tn_event_new(f, tn_stamp());
-            if (e) {
-                e->device = c.device;
-                e->ctx = c.number;
-                e->site = site;
-                e->addr = (uint64_t)function;
-                tn_journal_commit(e, TN_EV_FIRST_LAUNCH);
-            }
+    if (!f->nested && function && is_first_launch((uint64_t)function)) {
+        uint32_t site = tn_frame_site(f);
+        tn_context c = tn_context_current(f);
+        tn_event *e = tn_event_new(f, tn_stamp());
+        if (e) {
+            e->device = c.device;
+            e->ctx = c.number;
+            e->site = site;
+            e->addr = (uint64_t)function;
+            tn_journal_commit(e, TN_EV_FIRST_LAUNCH);
         }
     }
     rec_work(f, r, TN_WORK_KERNEL, stream);
+}
+
+void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, unsigned count)
+{
+    if (r != 0) return;
+    for (unsigned i = 0; each && i < count; i++) rec_launch(f, r, each[i].function, each[i].hStream);
 }
 
 static void first_write(tn_hook_frame *f, uint64_t dst, uint64_t src, int write)
@@ -90,6 +112,14 @@ static void wait_event(tn_hook_frame *f, int what, uint32_t ctx, uint32_t stream
     tn_journal_commit(e, TN_EV_WAIT);
 }
 
+/* Of an address that the ledger does not know: a module's variable is none of its blocks. */
+static int is_device_pointer(uint64_t addr)
+{
+    unsigned type = 0;
+    return tn_real.cuPointerGetAttribute && tn_real.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)addr) == 0 &&
+           type != CU_MEMORYTYPE_HOST;
+}
+
 void rec_copy(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int write, void *stream, int sync)
 {
     if (r != 0) return;
@@ -101,7 +131,7 @@ void rec_copy(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int write, vo
     int to_host = write == TN_WRITE_D2H;
     if (write == TN_WRITE_AUTO && !f->nested)
         to_host = tn_ledger_find(TN_SPACE_ADDRESS, dst, &e) ? e.kind == TN_KIND_PINNED || e.kind == TN_KIND_REGISTERED
-                                                            : !tn_ledger_find(TN_SPACE_MAPPING, dst, &e);
+                                                            : !tn_ledger_find(TN_SPACE_MAPPING, dst, &e) && !is_device_pointer(dst);
     if (to_host) wait_event(f, TN_WAIT_COPY, tn_context_current(f).number, tn_stream_number(f, stream), 0);
 }
 
@@ -128,16 +158,21 @@ void rec_stream(tn_hook_frame *f, int r, int what, void *stream, uint64_t flags,
     if (r == 0) tn_stream_created(f, stream, flags, priority);
 }
 
-void rec_stream_destroy_begin(tn_hook_frame *f, void *stream) { f->handle = stream; }
+void rec_stream_destroy_begin(tn_hook_frame *f, void *stream)
+{
+    rec_begin(f);
+    f->handle = stream;
+    f->stream = f->nested ? 0 : tn_stream_gone(stream);
+}
 
 void rec_stream_destroy(tn_hook_frame *f, int r)
 {
-    if (r != 0 || f->nested) return;
-    uint32_t number = tn_stream_gone(f->handle);
-    tn_event *e = number ? tn_event_new(f, tn_stamp()) : NULL;
+    if (r != 0) tn_stream_back(f->handle, f->stream);
+    else if (f->stream) rec_capture_gone(f->stream);
+    tn_event *e = r == 0 && f->stream ? tn_event_new(f, f->begun) : NULL;
     if (!e) return;
     e->kind = TN_STREAM_DESTROY;
-    e->stream = number;
+    e->stream = f->stream;
     e->addr = (uint64_t)f->handle;
     tn_journal_commit(e, TN_EV_STREAM);
 }
@@ -156,7 +191,7 @@ void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, v
 
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event)
 {
-    tn_event *e = r == 0 ? tn_event_new(f, tn_stamp()) : NULL;
+    tn_event *e = r == 0 ? tn_event_new(f, rec_stamp(f)) : NULL;
     if (!e) return;
     e->addr = (uint64_t)event;
     tn_journal_commit(e, TN_EV_EVENT_DESTROY);
