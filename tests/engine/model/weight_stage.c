@@ -14,6 +14,10 @@
 #define STAGING_BYTES MIB(8)
 #define PAGE 4096
 
+/* One device slot at a time. The pool gives a block to another stream only when
+ * its free has been passed, so without this its size would depend on timing. */
+static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
+
 struct loader {
     pthread_t thread;
     int id;
@@ -36,15 +40,17 @@ static void *load_shards(void *arg)
     for (int i = 0; i < INDEX_SHARDS; i++) {
         void *slot = NULL;
         size_t bytes = KIB(64) * (size_t)(i + 1);
+        pthread_mutex_lock(&slot_lock);
         CU_CHECK(cudaMallocAsync(&slot, bytes, stream));
         buf_dev_async(slot_name, slot, bytes, stream);
         kernel_unary(slot, staging, stream);
         CU_CHECK(cudaStreamSynchronize(stream));
         buf_retire(slot);
         CU_CHECK(cudaFreeAsync(slot, stream));
+        CU_CHECK(cudaStreamSynchronize(stream));
+        pthread_mutex_unlock(&slot_lock);
         self->shards_done++;
     }
-    CU_CHECK(cudaStreamSynchronize(stream));
     buf_free_host(&staging);
     CU_CHECK(cudaStreamDestroy(stream));
     return NULL;

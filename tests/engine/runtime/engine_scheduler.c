@@ -153,6 +153,9 @@ void scheduler_prefill(struct server *srv, struct request *req)
     int chunk = srv->eng->cfg->chunk;
     int done = kv_seq_reuse_prefix(req->seq, req->prefix_hash, req->prompt_tokens);
 
+    /* The pool keeps freed blocks to their stream until the stream has passed the
+     * free; waiting where the streams change over keeps its size independent of timing. */
+    CU_CHECK(cudaStreamSynchronize(srv->eng->compute));
     while (done < req->prompt_tokens) {
         int n = req->prompt_tokens - done < chunk ? req->prompt_tokens - done : chunk;
         if (!kv_seq_grow(req->seq, n, srv->eng->prefill)) {
@@ -166,6 +169,7 @@ void scheduler_prefill(struct server *srv, struct request *req)
         kv_seq_cache_prefix(req->seq, req->prefix_hash, req->prefix_blocks);
     if (req->pinned_prefix)
         kv_prefix_pin(req->prefix_hash);
+    CU_CHECK(cudaStreamSynchronize(srv->eng->prefill));
     req->state = REQ_DECODE;
 }
 
