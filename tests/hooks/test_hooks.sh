@@ -5,11 +5,12 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' programs=()
+failed=0 tenure='' checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
+  */check_journal) checker=$(realpath "$file") ;;
   *) programs+=("$(realpath "$file")") ;;
   esac
 done
@@ -50,6 +51,12 @@ for program in "${programs[@]}"; do
       check "$name: the program got its memory" $?
       holds "$name" "what the second driver gave is recorded" '"cuMemAlloc_v2"'
     done
+    ;;
+  prog_handles)
+    twice handles "" "$program"
+    grep -q '^failures=0' "$work/handles.bare"
+    check "handles: every call succeeded" $?
+    "$checker" "$work"/handles.run/*.tnj || failed=1
     ;;
   esac
 done
