@@ -1,9 +1,11 @@
-/* From a hook's return address to a site id. See callsite.h; the tables are in callsite_tables.h. A hit costs the unwinder, one hash and one
- * compare of the raw chain. Only a miss turns addresses into (module, offset) pairs and asks the loader. */
+/* From a hook's return address to a site id. See callsite.h. Three ways, each tried where the one before has no answer: the thread's verified
+ * slots (callsite_slots.h); the unwinder, one hash and one compare of the raw chain (callsite_tables.h); and turning addresses into (module,
+ * offset) pairs, for which the loader is asked. */
 #include "shim/callsite.h"
 
 #include <errno.h>
 
+#include "shim/callsite_slots.h"
 #include "shim/callsite_tables.h"
 #include "shim/modules.h"
 #include "shim/unwind.h"
@@ -21,6 +23,7 @@ int tn_callsite_start(tn_journal *journal, const char *own_dir)
     the_journal = journal;
     if (tn_unwind_libunwind_open(own_dir) != 0)
         return -1;
+    tn_slots_start();
     tn_unwind = tn_unwind_libunwind;
     return 0;
 }
@@ -34,6 +37,13 @@ void tn_callsite_dlclose_end(void)
 {
     tn_epoch_dlclose_end();
 }
+
+/* What one call of tn_callsite() is about. */
+typedef struct request {
+    const void *caller, *frame;
+    uint64_t epoch;
+    uint16_t outer_api;
+} request;
 
 typedef struct chain {
     tn_site_frame frames[TN_FRAMES_MAX];
@@ -130,57 +140,90 @@ static void keep(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, uint
     tn_tables_unlock();
 }
 
-static uint32_t intern(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, const chain *c, uint16_t outer_api)
+static uint32_t intern(const request *q, uint64_t hash, const uint64_t *raw, int n, const chain *c)
 {
     tn_tables_lock();
-    uint32_t site = tn_site_intern(the_journal, c->key, c->frames, c->count, outer_api, c->flags);
+    uint32_t site = tn_site_intern(the_journal, c->key, c->frames, c->count, q->outer_api, c->flags);
     if (site != TN_SITE_NONE)
-        tn_rawcache_insert(epoch, hash, raw, n, site);
+        tn_rawcache_insert(q->epoch, hash, raw, n, site);
     tn_tables_unlock();
     return site;
 }
 
+/* The verified slots stand for the walk by unwind tables: only chains of that one go in and come out. */
+static int uses_slots(const request *q)
+{
+    return tn_slots_mode != TN_SLOTS_OFF && q->frame != NULL && tn_unwind == tn_unwind_libunwind;
+}
+
+static uint32_t keep_slots(const request *q, const uint64_t *raw, int n, int max, uint32_t flags, uint32_t site)
+{
+    if (site != TN_SITE_NONE && !(flags & TN_SF_CALLER_ONLY) && uses_slots(q))
+        tn_slots_keep(q->epoch, q->frame, raw, n, max, site);
+    return site;
+}
+
 /* For chains that RAW_FRAMES frames do not decide: the same again with all frames there may be. */
-static uint32_t look_deeper(uint64_t epoch, const void *caller, uint16_t outer_api)
+static uint32_t look_deeper(const request *q)
 {
     uint64_t raw[TN_UNWIND_MAX];
     chain c;
-    uint32_t site;
-    int n = unwind(caller, raw, TN_UNWIND_MAX, &c.flags);
+    uint32_t site, walked;
+    int n = unwind(q->caller, raw, TN_UNWIND_MAX, &walked);
     uint64_t hash = tn_rawcache_hash(raw, n);
-    if (tn_rawcache_find(epoch, hash, raw, n, &site))
-        return site;
-    if (!canonicalise(epoch, raw, n, TN_UNWIND_MAX, &c))
-        return TN_SITE_NONE;
-    if (c.open)
-        c.flags |= TN_SF_CUT;
-    return intern(epoch, hash, raw, n, &c, outer_api);
+    if (!tn_rawcache_find(q->epoch, hash, raw, n, &site)) {
+        c.flags = walked;
+        if (!canonicalise(q->epoch, raw, n, TN_UNWIND_MAX, &c))
+            return TN_SITE_NONE;
+        if (c.open)
+            c.flags |= TN_SF_CUT;
+        site = intern(q, hash, raw, n, &c);
+    }
+    return keep_slots(q, raw, n, TN_UNWIND_MAX, walked, site);
 }
 
-static uint32_t miss(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, uint32_t flags, const void *caller, uint16_t outer_api)
+/* The site, or TN_RAW_DEEPER. */
+static uint32_t miss(const request *q, uint64_t hash, const uint64_t *raw, int n, uint32_t flags)
 {
     chain c;
     c.flags = flags;
-    if (!canonicalise(epoch, raw, n, RAW_FRAMES, &c))
+    if (!canonicalise(q->epoch, raw, n, RAW_FRAMES, &c))
         return TN_SITE_NONE;
     if (!c.open)
-        return intern(epoch, hash, raw, n, &c, outer_api);
-    keep(epoch, hash, raw, n, TN_RAW_DEEPER);
-    return look_deeper(epoch, caller, outer_api);
+        return intern(q, hash, raw, n, &c);
+    keep(q->epoch, hash, raw, n, TN_RAW_DEEPER);
+    return TN_RAW_DEEPER;
 }
 
-uint32_t tn_callsite(const void *caller, uint16_t outer_api)
+static uint32_t walk(const request *q)
 {
-    int saved = errno;
-    uint64_t epoch = tn_epoch();
     uint64_t raw[RAW_FRAMES];
     uint32_t flags, site;
-    int n = unwind(caller, raw, RAW_FRAMES, &flags);
+    int n = unwind(q->caller, raw, RAW_FRAMES, &flags);
     uint64_t hash = tn_rawcache_hash(raw, n);
-    if (!tn_rawcache_find(epoch, hash, raw, n, &site))
-        site = miss(epoch, hash, raw, n, flags, caller, outer_api);
-    else if (site == TN_RAW_DEEPER)
-        site = look_deeper(epoch, caller, outer_api);
+    if (!tn_rawcache_find(q->epoch, hash, raw, n, &site))
+        site = miss(q, hash, raw, n, flags);
+    return site == TN_RAW_DEEPER ? look_deeper(q) : keep_slots(q, raw, n, RAW_FRAMES, flags, site);
+}
+
+static __attribute__((noinline)) uint32_t slow(const request *q)
+{
+    int saved = errno;
+    uint32_t site = walk(q);
     errno = saved;
+    return site;
+}
+
+uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api)
+{
+    request q = { caller, frame, tn_epoch(), outer_api };
+    uint32_t found = uses_slots(&q) ? tn_slots_find(q.epoch, caller, frame) : TN_SITE_NONE;
+    if (found != TN_SITE_NONE && tn_slots_mode == TN_SLOTS_ON)
+        return found;
+    if (found != TN_SITE_NONE)
+        q.frame = NULL; /* kept already */
+    uint32_t site = slow(&q);
+    if (found != TN_SITE_NONE)
+        tn_slots_checked(found != site);
     return site;
 }

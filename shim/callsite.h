@@ -17,19 +17,20 @@ int tn_callsite_start(tn_journal *journal, const char *own_dir);
  * 8 / 16 / 24 frames 130 (105) / 200 (168) / 228 (222) by libunwind, 25 (10) / 42 (19) / 54 (22) by frame pointers. Never more than 17 frames are
  * walked unless frames are skipped. */
 
-/* The site of a hook whose own return address is `caller` (__builtin_return_address(0) of the exported wrapper). Frames of the shim (all
- * frames below `caller`) and of shared CUDA runtimes (modules for which tn_is_libcudart holds) are skipped; then at most TN_FRAMES_MAX
- * frames, deepest first. The key is a 64-bit hash of (build-id, offset) pairs; anonymous code is one `jit` frame however many of them
- * follow each other. The first time a chain is seen its MODULE and SITE records are written before the id is returned. Two chains of raw
- * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left. Frames whose module has the same build-id are equal wherever it is
- * loaded. outer_api and flags of the record are those of the first time. errno is kept. */
-uint32_t tn_callsite(const void *caller, uint16_t outer_api);
+/* The site of a hook whose own return address is `caller` (__builtin_return_address(0) of the exported wrapper) and whose frame address is
+ * `frame` (its __builtin_frame_address(0), while that activation is live; NULL: not known, then the cache of verified slots is passed by).
+ * Frames of the shim (all frames below `caller`) and of shared CUDA runtimes (modules for which tn_is_libcudart holds) are skipped; then at most
+ * TN_FRAMES_MAX frames, deepest first. The key is a 64-bit hash of (build-id, offset) pairs; anonymous code is one `jit` frame however many of
+ * them follow each other. The first time a chain is seen its MODULE and SITE records are written before the id is returned. Two chains of raw
+ * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left. Frames whose module has the same build-id are equal
+ * wherever it is loaded. outer_api and flags of the record are those of the first time. errno is kept. */
+uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api);
 
 /* Around the real dlclose: while one runs, caches are neither read nor filled; afterwards they have a new generation. */
 void tn_callsite_dlclose_begin(void);
 void tn_callsite_dlclose_end(void);
 
-/* The seam for the verified-slot cache: a function that fills `frames` (return addresses, deepest first, the first one is `caller`) and returns how
+/* The slow path, which the cache of verified slots (callsite_slots.h) saves: a function that fills `frames` (return addresses, deepest first, the first one is `caller`) and returns how
  * many, at most max (never more than TN_FRAMES_MAX + 24); 0 when `caller` is not on the stack it saw: the site is then {caller}, TN_SF_CALLER_ONLY.
  * The own walk until tn_callsite_start(), then libunwind where it was to be had. errno may be changed: tn_callsite() restores it. */
 typedef int (*tn_unwind_fn)(const void *caller, uint64_t *frames, int max);

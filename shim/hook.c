@@ -198,7 +198,7 @@ static int started(void)
     return now;
 }
 
-void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
+void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const void *stack)
 {
     f->errno_in = errno;
     f->on = f->nested = f->busy_held = f->freed_known = f->stamped = 0;
@@ -229,7 +229,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller)
      * program makes itself, deeper in the stack than a hook that a longjmp has left. */
     int inherits = row->level == TN_LEVEL_DRIVER && t->outer.level == TN_LEVEL_RUNTIME && (uintptr_t)f < (uintptr_t)t->outer.frame &&
                    tn_cudart_holds(caller);
-    if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .api = (uint16_t)api, .level = row->level};
+    if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .stack = stack, .api = (uint16_t)api, .level = row->level};
     f->busy_held = 1;
     t->busy = 1;
 }
@@ -275,7 +275,7 @@ uint32_t tn_frame_site(tn_hook_frame *f)
     tn_thread *t = f->thread;
     if (!f->on) return TN_SITE_NONE;
     if (f->nested) return TN_SITE_NO_STACK;
-    if (t->outer.site == TN_SITE_NONE) t->outer.site = tn_callsite(t->outer.caller, t->outer.api);
+    if (t->outer.site == TN_SITE_NONE) t->outer.site = tn_callsite(t->outer.caller, t->outer.stack, t->outer.api);
     return t->outer.site;
 }
 

@@ -15,6 +15,7 @@
 typedef struct tn_outer {
     const void *frame;  /* its frame, NULL if none: a hook that is entered above it means that a longjmp has left it */
     const void *caller; /* its return address */
+    const void *stack;  /* its frame address, which says where on the stack that stands */
     uint32_t site;      /* TN_SITE_NONE until somebody asks */
     uint16_t api;
     uint8_t level;
@@ -52,9 +53,12 @@ typedef struct tn_hook_frame {
     tn_outer around;       /* thread->outer as it was found */
     tn_entry freed;
 } tn_hook_frame;
+/* More would make the compiler realign the hooks' stacks: then the word above the frame address is a copy of the return address and not the slot. */
+_Static_assert(_Alignof(tn_hook_frame) <= 16, "the frame address of a hook must tell where its return address is");
 
-/* Enters the hook of row `api`, called from `caller`. Never fails; where nothing is to be journalled, f->on is 0. */
-void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller);
+/* Enters the hook of row `api`, called from `caller`; `stack` is the exported function's own __builtin_frame_address(0). Never fails; where
+ * nothing is to be journalled, f->on is 0. */
+void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const void *stack);
 /* Between our own code before the real call and the real call, and again after it: errno belongs to the program. */
 void tn_call(tn_hook_frame *f);
 void tn_returned(tn_hook_frame *f);

@@ -39,7 +39,8 @@
 #define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \
     {                                                                                     \
         tn_hook_frame tn_frame_;                                                               \
-        tn_enter(TN_F, TN_API_##name, ptds, __builtin_return_address(0));                 \
+        tn_enter(TN_F, TN_API_##name, ptds, __builtin_return_address(0),                  \
+                 __builtin_frame_address(0));                                             \
         __typeof__(&TN_EXPORTED(name)) call = (real);                                     \
         if (tn_frame_.on) { before; }                                                     \
         tn_call(TN_F);                                                                    \

@@ -17,6 +17,10 @@ int tn_unwind_libunwind(const void *caller, uint64_t *frames, int max);
 /* Makes a libunwind that nobody else has loaded do without its pipe (unwind_pipe.c), before its first use. 0, or -1 where it has none or is built
  * otherwise: then it is left as it is. */
 int tn_unwind_close_pipe(void *handle);
+/* The stack on which the calling thread was started, [*lowest, *end). 0, or -1 where that is not to be had. pthread_getattr_np reads
+ * /proc/self/maps for the first thread and takes memory with malloc: once for a thread, and not on a warm path. Of the first thread's stack, which
+ * may be allowed to grow without limit, the upper 64 MiB: nearer than that to its end the kernel maps nothing else. */
+int tn_stack_bounds(uint64_t *lowest, uint64_t *end);
 /* By frame pointers, within the bounds of the thread's stack. No lock; one call to pthread_getattr_np for each thread. */
 int tn_unwind_own(const void *caller, uint64_t *frames, int max);
 

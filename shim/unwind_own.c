@@ -6,22 +6,31 @@
 
 #include "shim/unwind.h"
 
-/* The end of the stack this thread was started on. pthread_getattr_np reads /proc/self/maps for the first thread and takes memory with malloc,
- * hence once for a thread and not for a call. */
+#define STACK_MAX ((uint64_t)64 << 20)
+
+int tn_stack_bounds(uint64_t *lowest, uint64_t *end)
+{
+    pthread_attr_t attr;
+    void *start = NULL;
+    size_t bytes = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return -1;
+    int known = pthread_attr_getstack(&attr, &start, &bytes) == 0;
+    pthread_attr_destroy(&attr);
+    *end = (uint64_t)start + bytes;
+    *lowest = bytes > STACK_MAX ? *end - STACK_MAX : (uint64_t)start;
+    return known ? 0 : -1;
+}
+
+/* The end of the stack if this frame is on it, asked for once for a thread. */
 static uint64_t stack_end(void)
 {
     static __thread uint64_t end __attribute__((tls_model("initial-exec")));
+    uint64_t lowest;
     if (end)
         return end;
-    pthread_attr_t attr;
-    void *lowest = NULL;
-    size_t bytes = 0;
-    end = 1; /* unknown: below every frame, so that nothing is read */
-    if (pthread_getattr_np(pthread_self(), &attr) != 0)
-        return end;
-    if (pthread_attr_getstack(&attr, &lowest, &bytes) == 0 && (uint64_t)__builtin_frame_address(0) >= (uint64_t)lowest)
-        end = (uint64_t)lowest + bytes;
-    pthread_attr_destroy(&attr);
+    if (tn_stack_bounds(&lowest, &end) != 0 || (uint64_t)__builtin_frame_address(0) < lowest)
+        end = 1; /* unknown: below every frame, so that nothing is read */
     return end;
 }
 

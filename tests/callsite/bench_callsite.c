@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "shim/callsite.h"
+#include "shim/callsite_slots.h"
 #include "tests/callsite/mock_journal.h"
 
 #define ROUNDS 20
@@ -19,7 +20,7 @@ static double now_ns(void)
 
 static __attribute__((noinline)) uint32_t hook(void)
 {
-    uint32_t site = tn_callsite(__builtin_return_address(0), 1);
+    uint32_t site = tn_callsite(__builtin_return_address(0), __builtin_frame_address(0), 1);
     __asm__ __volatile__("" ::: "memory");
     return site;
 }
@@ -65,7 +66,9 @@ static __attribute__((noinline)) void at_depth(int more, int depth)
 
 int main(int argc, char **argv)
 {
-    int own = argc > 1 && strcmp(argv[1], "own") == 0;
+    const char *way = argc > 1 ? argv[1] : "slots";
+    int own = strcmp(way, "own") == 0;
+    tn_slots_mode = strcmp(way, "slots") == 0 ? TN_SLOTS_ON : TN_SLOTS_OFF;
     if (!own && tn_callsite_start(mock_journal(), NULL) != 0) {
         fprintf(stderr, "no libunwind\n");
         return 1;

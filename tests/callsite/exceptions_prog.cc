@@ -9,7 +9,7 @@
 extern "C" {
 struct tn_journal;
 int tn_callsite_start(tn_journal *journal, const char *own_dir);
-std::uint32_t tn_callsite(const void *caller, std::uint16_t outer_api);
+std::uint32_t tn_callsite(const void *caller, const void *frame, std::uint16_t outer_api);
 tn_journal *mock_journal(void);
 }
 
@@ -23,7 +23,7 @@ static void check(bool ok, const char *name)
 
 static __attribute__((noinline)) std::uint32_t hook()
 {
-    std::uint32_t site = tn_callsite(__builtin_return_address(0), 1);
+    std::uint32_t site = tn_callsite(__builtin_return_address(0), __builtin_frame_address(0), 1);
     __asm__ __volatile__("" ::: "memory");
     return site;
 }

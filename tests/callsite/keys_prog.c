@@ -17,7 +17,7 @@
 static __attribute__((noinline)) uint32_t hook(void *unused)
 {
     (void)unused;
-    uint32_t site = tn_callsite(__builtin_return_address(0), 1);
+    uint32_t site = tn_callsite(__builtin_return_address(0), __builtin_frame_address(0), 1);
     __asm__ __volatile__("" ::: "memory");
     return site;
 }

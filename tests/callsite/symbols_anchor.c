@@ -15,5 +15,5 @@ uint32_t anchor(void)
     tn_callsite_start(0, "/");
     tn_callsite_dlclose_begin();
     tn_callsite_dlclose_end();
-    return tn_callsite(__builtin_return_address(0), 0);
+    return tn_callsite(__builtin_return_address(0), __builtin_frame_address(0), 0);
 }

@@ -18,7 +18,7 @@
 static __attribute__((noinline)) uint32_t hook(void *unused)
 {
     (void)unused;
-    uint32_t site = tn_callsite(__builtin_return_address(0), 7);
+    uint32_t site = tn_callsite(__builtin_return_address(0), __builtin_frame_address(0), 7);
     __asm__ __volatile__("" ::: "memory");
     return site;
 }
@@ -386,7 +386,7 @@ START_TEST(a_caller_that_is_not_on_the_stack_stands_alone)
     for (int own = 0; own < 2; own++) {
         if (own)
             tn_unwind = tn_unwind_own;
-        uint32_t id = tn_callsite(nowhere + own, 3);
+        uint32_t id = tn_callsite(nowhere + own, NULL, 3);
         const mock_site *s = mock_site_of(id);
         ck_assert_uint_eq(s->head.frame_count, 1);
         ck_assert_uint_eq(s->head.flags, (uint32_t)(TN_SF_CALLER_ONLY | (own ? TN_SF_OWN_WALK : 0)));
@@ -396,16 +396,16 @@ START_TEST(a_caller_that_is_not_on_the_stack_stands_alone)
 END_TEST
 
 /* The outermost hook's caller, asked for from far below: through the runtime's innards to a driver hook. */
-static __attribute__((noinline)) uint32_t far_below(const void *caller, int levels)
+static __attribute__((noinline)) uint32_t far_below(const void *caller, const void *frame, int levels)
 {
-    uint32_t r = levels > 0 ? far_below(caller, levels - 1) : tn_callsite(caller, 7);
+    uint32_t r = levels > 0 ? far_below(caller, frame, levels - 1) : tn_callsite(caller, frame, 7);
     __asm__ __volatile__("" ::: "memory");
     return r;
 }
 
 static __attribute__((noinline)) uint32_t outer_hook(int levels)
 {
-    uint32_t r = far_below(__builtin_return_address(0), levels);
+    uint32_t r = far_below(__builtin_return_address(0), __builtin_frame_address(0), levels);
     __asm__ __volatile__("" ::: "memory");
     return r;
 }
