@@ -1,6 +1,7 @@
 /* Forks in every order around the start of CUDA; prints what each process got. usage: prog_fork MODE [N] */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -130,6 +131,54 @@ static int busy(int n)
     return 0;
 }
 
+/* Two functions that call each other by the bits of `path`: each path is a stack of its own, which nobody has looked up before. */
+static int path_b(unsigned path, int depth);
+
+static __attribute__((noinline)) int path_a(unsigned path, int depth)
+{
+    int r = depth == 0 ? work(1) : (path & 1u ? path_a : path_b)(path >> 1, depth - 1);
+    __asm__ volatile("");
+    return r;
+}
+
+static __attribute__((noinline)) int path_b(unsigned path, int depth)
+{
+    int r = depth == 0 ? work(1) : (path & 1u ? path_a : path_b)(path >> 1, depth - 1);
+    __asm__ volatile("" ::: "memory");
+    return r;
+}
+
+static void *allocate_from_everywhere(void *counts)
+{
+    for (unsigned path = 0; !stop; path++)
+        ((int *)counts)[1] += path_a(path, 15);
+    return NULL;
+}
+
+/* What a forked worker does that has nothing to do with CUDA: it loads a library. */
+static int load_something(int n)
+{
+    (void)n;
+    alarm(10);
+    void *library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+    return library == NULL || dlclose(library) != 0;
+}
+
+/* One thread allocates while another forks workers that load libraries: no lock of the loader's may have been taken along. */
+static int loads(int n)
+{
+    pthread_t t;
+    int counts[2] = {0, 0}, bad = 0;
+    printf("parent: %d\n", work(1));
+    MUST(pthread_create(&t, NULL, allocate_from_everywhere, counts) == 0);
+    for (int i = 0; i < n; i++)
+        bad += run_in_child(load_something, 0, 0) != 0;
+    stop = 1;
+    pthread_join(t, NULL);
+    printf("%d workers, %d bad\n", n, bad);
+    return 0;
+}
+
 static void *fork_here(void *n)
 {
     printf("child: %d\n", run_in_child(work, *(int *)n, 1));
@@ -252,7 +301,7 @@ int main(int argc, char **argv)
 {
     static const struct { const char *name; int (*f)(int); } modes[] = {
         {"alloc", allocate}, {"before", before}, {"after", after}, {"nested", nested}, {"leave", leave}, {"busy", busy},
-        {"thread", in_thread}, {"programs", programs}, {"race", race}, {"exits", exits}, {"exec", exec_self},
+        {"thread", in_thread}, {"programs", programs}, {"race", race}, {"loads", loads}, {"exits", exits}, {"exec", exec_self},
     };
     self = argv[0];
     for (size_t i = 0; argc >= 2 && i < sizeof modes / sizeof modes[0]; i++)

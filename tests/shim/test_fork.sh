@@ -40,13 +40,13 @@ allocations=$(sed -n 's/^allocations=//p' busy.record.err)
 same_output forks_beside_a_busy_thread busy.native busy.record
 same busy_journal "$(total run.busy journals) $(total run.busy allocs) $(total run.busy dropped) $(total run.busy damaged)" "1 $allocations 0 0"
 
-# Forks while another thread is in the middle of the start: nobody hangs, and the thread that starts loses nothing. (The child may die of a
-# half-loaded driver, with or without us, and the loader may say so; so this is not compared with a bare run.)
-timeout -k 1 100 "$BIN/tenure" record -q -o run.race -- env LD_LIBRARY_PATH="$LIB" "$BIN/prog_fork" race 100 >race.out 2>race.err </dev/null
-same forks_in_the_start_all_ended "$?:$(cat race.out)" '0:100 forks in the start, 0 bad'
-at_least race_journals "$(total run.race journals)" 100
-at_least race_allocations "$(total run.race allocs)" 500
-same race_nothing_lost "$(total run.race dropped) $(total run.race damaged)" '0 0'
+# Workers that load libraries, forked beside a thread whose every allocation comes from a stack that nobody has looked up before.
+native loads.native "$BIN/prog_fork" loads 100
+timeout -k 1 100 "$BIN/tenure" record -q -o run.loads -- env LD_LIBRARY_PATH="$LIB" "$BIN/prog_fork" loads 100 >loads.record.out 2>loads.record.err </dev/null
+echo $? >loads.record.rc
+same_output workers_that_load_libraries loads.native loads.record
+holds workers_that_load_libraries_all_did "$(cat loads.native.out)" '*100 workers, 0 bad*'
+at_least loads_looked_stacks_up "$(total run.loads sites)" 1000
 
 # ---- 200 processes at once
 mkdir many
