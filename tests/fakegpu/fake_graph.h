@@ -20,8 +20,8 @@ struct fk_module {
     struct fk_module *next;
     struct fk_ctx *ctx;
     struct fk_func *funcs;
-    bool loaded, library; /* loaded: its code was charged at a first launch */
-    int device;
+    bool library;
+    unsigned loaded; /* bit per device on which a first launch charged its code */
 };
 /** Launch checks shared by streams and graphs: charges code and limits at the first launch. */
 CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction f, void **params, void **extra);

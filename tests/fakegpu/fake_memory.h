@@ -72,7 +72,7 @@ void fk_extent_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
 /** Memory of a plain block, charged by the driver's rounding. 0 if the card is full. */
 CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes);
 void fk_plain_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
-/** Overwrites the pages of [p, p+n) that were touched; untouched pages stay untouched. */
+/** Overwrites the pages of [p, p+n) that were touched (drops those inside a large range); others stay untouched. */
 void fk_poison(CUdeviceptr p, size_t n);
 void fk_drop_pages(CUdeviceptr p, size_t n);
 size_t fk_plain_backed(size_t bytes);

@@ -45,11 +45,10 @@ CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c)
 {
     struct fk_module *m = f->module;
     struct fk_dev *d = &fk_devs[c->device];
-    if (m != NULL && !m->loaded) {
+    if (m != NULL && !(m->loaded >> c->device & 1)) {
         if (!fk_charge(d, fk_cfg.module))
             return CUDA_ERROR_OUT_OF_MEMORY;
-        m->loaded = true;
-        m->device = c->device;
+        m->loaded |= 1u << c->device;
     }
     size_t frame = (size_t)f->attrs[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES], stack = c->limits[CU_LIMIT_STACK_SIZE];
     if (!c->limits_dirty && frame <= stack)

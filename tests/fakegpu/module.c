@@ -50,7 +50,6 @@ static CUresult new_module(struct fk_module **out, const void *image, bool libra
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->ctx = c;
     m->library = library;
-    m->device = c != NULL ? c->device : -1;
     m->next = modules;
     modules = m;
     fk_handle_add(m, library ? FK_T_LIBRARY : FK_T_MODULE);
@@ -64,8 +63,9 @@ static void drop_module(struct fk_module *m)
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
-    if (m->loaded && m->device >= 0)
-        fk_uncharge(&fk_devs[m->device], fk_cfg.module);
+    for (int i = 0; i < fk_cfg.devices; i++)
+        if (m->loaded >> i & 1)
+            fk_uncharge(&fk_devs[i], fk_cfg.module);
     fk_handle_del(m);
     for (struct fk_func *f = m->funcs, *next; f != NULL; f = next) {
         next = f->next;
@@ -81,9 +81,9 @@ void fk_modules_destroy(struct fk_ctx *c)
         next = m->next;
         if (m->ctx == c)
             drop_module(m);
-        else if (m->library && m->loaded && m->device == c->device) {
-            m->loaded = false; /* a library loads again into the next context */
-            fk_uncharge(&fk_devs[m->device], fk_cfg.module);
+        else if (m->library && m->loaded >> c->device & 1) {
+            m->loaded &= ~(1u << c->device); /* a library loads again into the next context */
+            fk_uncharge(&fk_devs[c->device], fk_cfg.module);
         }
     }
 }
@@ -296,7 +296,10 @@ static CUresult is_loaded(CUfunctionLoadingState *out, void *h)
         return CUDA_ERROR_INVALID_VALUE;
     if (!fk_handle_is(h, FK_T_FUNC))
         return CUDA_ERROR_INVALID_HANDLE;
-    *out = ((struct fk_func *)h)->module->loaded ? CU_FUNCTION_LOADING_STATE_LOADED : CU_FUNCTION_LOADING_STATE_UNLOADED;
+    struct fk_ctx *c;
+    FK_TRY(fk_need_ctx(&c));
+    *out = ((struct fk_func *)h)->module->loaded >> c->device & 1 ? CU_FUNCTION_LOADING_STATE_LOADED
+                                                                 : CU_FUNCTION_LOADING_STATE_UNLOADED;
     return CUDA_SUCCESS;
 }
 FK_API(cuFuncIsLoaded, (CUfunctionLoadingState *out, CUfunction h), is_loaded(out, h))

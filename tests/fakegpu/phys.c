@@ -220,9 +220,17 @@ size_t fk_plain_backed(size_t bytes)
     return bytes <= FK_SMALL ? fk_up(bytes, FK_GRAIN) : fk_up(bytes, FK_PAGE);
 }
 
+/* Looking for touched pages costs a call per MiB, so the inside of a large range is dropped instead of overwritten. */
 void fk_poison(CUdeviceptr p, size_t n)
 {
     char *at = (char *)(uintptr_t)p, *end = at + n;
+    if (n > 4 * FK_MIB) {
+        CUdeviceptr from = fk_up(p, 4096), to = (p + n) / 4096 * 4096;
+        fk_drop_pages(from, to - from);
+        fk_poison(p, from - p);
+        fk_poison(to, p + n - to);
+        return;
+    }
     while (at < end) {
         char *page = (char *)((uintptr_t)at & ~(uintptr_t)4095);
         size_t span = (size_t)(end - page), take = span < 256 * 4096 ? span : 256 * 4096;

@@ -147,6 +147,7 @@ START_TEST(pageable_sources_may_be_reused_at_once_pinned_ones_may_not)
     *pinned = 1;
     spin(s, 80);
     OK(cuMemcpyHtoDAsync(p, &pageable, 1, s));
+    ck_assert(busy(s)); /* a small pageable source is taken at the call, without waiting */
     OK(cuMemcpyHtoDAsync(p + 1, pinned, 1, s));
     ck_assert(busy(s));
     pageable = *pinned = 2;

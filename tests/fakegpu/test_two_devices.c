@@ -151,8 +151,33 @@ START_TEST(each_device_has_a_figure_of_its_own)
 }
 END_TEST
 
+START_TEST(a_librarys_code_is_charged_on_each_device_once)
+{
+    CUlibrary lib;
+    CUkernel k;
+    CUfunction f;
+    unsigned ms = 0;
+    void *args[] = {&ms};
+    start_two();
+    OK(cuLibraryLoadData(&lib, "image", NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&k, lib, "fake_spin"));
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(ctx[i]));
+        OK(cuKernelGetFunction(&f, k));
+        size_t before = free_bytes();
+        for (int twice = 0; twice < 2; twice++)
+            OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+        ck_assert_uint_eq(before - free_bytes(), 2 * MIB);
+    }
+    size_t before = free_bytes();
+    OK(cuLibraryUnload(lib));
+    ck_assert_uint_eq(free_bytes() - before, 2 * MIB);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
+    tcase_add_test(t, a_librarys_code_is_charged_on_each_device_once);
     tcase_add_test(t, a_block_of_device_1_is_freed_while_0_is_current);
     tcase_add_test(t, peer_access_enabled_twice_gives_704);
     tcase_add_test(t, memory_from_after_enabling_is_reachable);
