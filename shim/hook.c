@@ -281,8 +281,25 @@ uint32_t tn_frame_site(tn_hook_frame *f)
 
 void tn_count_resolved(int api)
 {
-    if (tn_recording() && self.counters) self.counters[TN_API_MAX + api]++;
+    int recording = tn_recording() != NULL;
+    /* A thread may look up before its first hooked call, and what is counted "early" is fetched once, at the start. */
+    if (recording && !self.counters && !self.busy) attach(&self);
+    if (recording && self.counters) self.counters[TN_API_MAX + api]++;
     else atomic_fetch_add_explicit(&resolved_early[api], 1, memory_order_relaxed);
+}
+
+/* Whether this line is in the journal; some are found at every look-up in a library. */
+static int was_said(uint32_t what, const char *text)
+{
+    static _Atomic uint64_t said[64];
+    uint64_t h = what + 1;
+    for (const char *p = text; *p; p++) h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&said[i], &there, h)) return 0;
+        if (there == h) return 1;
+    }
+    return 0;
 }
 
 void tn_coverage(uint32_t what, const char *text)
@@ -290,9 +307,15 @@ void tn_coverage(uint32_t what, const char *text)
     tn_rec_coverage c = {.what = what};
     tn_journal *j = tn_recording();
     if (j) {
-        (void)tn_journal_record(j, TN_REC_COVERAGE, &c, sizeof c, text, strlen(text) + 1);
+        int was = self.busy;
+        self.busy = 1; /* also in look-ups: a signal handler must not meet the lock of records */
+        if (!was_said(what, text)) (void)tn_journal_record(j, TN_REC_COVERAGE, &c, sizeof c, text, strlen(text) + 1);
+        self.busy = was;
         return;
     }
+    int known = atomic_load(&coverage_early_count);
+    for (int k = 0; k < known && k < EARLY_LINES; k++)
+        if (strncmp(coverage_early[k].text, text, sizeof coverage_early[k].text - 1) == 0) return;
     int i = atomic_fetch_add(&coverage_early_count, 1);
     if (i >= EARLY_LINES) return;
     coverage_early[i].what = what;

@@ -55,10 +55,13 @@
 #define TN_OUT(p) (r == 0 && (p) ? (uint64_t) * (p) : 0)
 #define TN_OUTV(p) TN_OUT(p)
 #define TN_OUTP(p) (r == 0 && (p) ? (void *)*(p) : NULL)
+/* A copy of nothing returns at once: it waits for nobody. */
+#define TN_SYNC_OF(bytes) ((bytes) ? TN_SYNC : 0)
 /* The structs of the 2D, 3D and peer copies share these fields' names. */
 #define TN_COPY_STRUCT(c, stream, sync)                                                                       \
     rec_copy_struct(TN_F, r, r == 0 ? TN_SIDE((c)->dst) : 0, r == 0 ? TN_SIDE((c)->src) : 0,                  \
-                    r == 0 ? (int)(c)->dstMemoryType : 0, r == 0 ? (int)(c)->srcMemoryType : 0, stream, sync)
+                    r == 0 ? (int)(c)->dstMemoryType : 0, r == 0 ? (int)(c)->srcMemoryType : 0, stream,                    \
+                    sync && r == 0 && (c)->WidthInBytes && (c)->Height)
 #define TN_SIDE(side)                                                                             \
     (side##MemoryType == CU_MEMORYTYPE_HOST ? (uint64_t)side##Host                                \
      : side##MemoryType == CU_MEMORYTYPE_ARRAY ? 0                                                \

@@ -18,6 +18,8 @@ static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle
 void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
 {
     if (r != 0 || !context || f->nested) return;
+    /* A new context under a handle that is known still: its end was not seen. (A green context's is asked for again and again.) */
+    if (what == TN_CTX_CREATE && device != TN_DEV_UNKNOWN) tn_context_gone(context);
     if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
     context_event(f, what, tn_context_of(f, context, device), context);
 }

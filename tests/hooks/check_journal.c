@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 {
     tn_reader *r;
     const tn_event *e;
-    uint64_t graph_owned = 0, last_capturing = 1, own = 0;
+    uint64_t graph_owned = 0, last_capturing = 1, own = 0, copies = 0;
     if (argc != 2 || tn_reader_open(argv[1], &r) != TN_OK) {
         puts("not ok the journal opens");
         return 1;
@@ -70,6 +70,7 @@ int main(int argc, char **argv)
         if (e->type == TN_EV_VMM_RESERVE) begin(&ranges, e->addr);
         if (e->type == TN_EV_VMM_UNRESERVE) end(&ranges, e->addr);
         if (e->type == TN_EV_ALLOC && e->bytes == 34567) graph_owned += e->kind == TN_KIND_GRAPH;
+        if (e->type == TN_EV_WAIT && e->kind == TN_WAIT_COPY) copies++;
         if (e->type == TN_EV_WORK) last_capturing = e->aux2;
     }
     check_live("streams", &streams, 0);
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
     check("a captured allocation on a thread's own stream is the graph's", graph_owned == 3);
     check("each thread's own stream is a stream", own == 3);
     check("a capture ends with its stream", last_capturing == 0);
+    check("a copy of bytes to the host waits, a copy of nothing and one within the device do not", copies == 1);
     tn_reader_close(r);
     return failed;
 }

@@ -69,6 +69,7 @@ int main(void)
     pthread_t threads[THREADS];
     CUstream s;
     void *block;
+    int word;
     must("init", (int)cudaFree(NULL));
     must("current", (int)cuCtxGetCurrent(&context));
     for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, churn, NULL);
@@ -84,6 +85,9 @@ int main(void)
     must("stream", (int)cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     must("begin", (int)cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
     printf("destroyed while captured=%d\n", (int)cuStreamDestroy(s));
+    must("copy of nothing", (int)cuMemcpyDtoH(&word, (CUdeviceptr)block, 0));
+    must("copy", (int)cuMemcpyDtoH(&word, (CUdeviceptr)block, sizeof word));
+    must("copy within", (int)cuMemcpy((CUdeviceptr)block, (CUdeviceptr)block + 4096, 64));
     must("last memset", (int)cuMemsetD8((CUdeviceptr)block, 2, 12345));
     must("free", (int)cudaFree(block));
     printf("failures=%d\n", failures);
