@@ -35,6 +35,9 @@ static CUresult side(CUmemorytype *type, const void **host, CUdeviceptr *dev, CU
     if (*type == CU_MEMORYTYPE_HOST)
         return *host != NULL || bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     struct fk_block *b = fk_block_at(*dev);
+    /* A card takes an address behind a block's end for host memory: from a device it refuses, from the host it crashes. */
+    if (*type == CU_MEMORYTYPE_UNIFIED && b == NULL && fk_in_slack(*dev))
+        return CUDA_ERROR_INVALID_VALUE;
     if (*type == CU_MEMORYTYPE_UNIFIED && (b == NULL || !fk_is_device_kind(b->kind))) {
         *type = CU_MEMORYTYPE_HOST;
         *host = (const void *)(uintptr_t)*dev;

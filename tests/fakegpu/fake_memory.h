@@ -36,6 +36,8 @@ struct fk_block *fk_block_at(CUdeviceptr p);
 struct fk_block *fk_block_next(CUdeviceptr p);
 /** True if [p, p+n) lies inside one block or inside adjoining VMM mappings. */
 bool fk_range_ok(CUdeviceptr p, size_t n);
+/* Whether p lies in what a device block was rounded up to, behind its end: device address space, and nobody's. */
+bool fk_in_slack(CUdeviceptr p);
 bool fk_is_device_kind(enum fk_kind k);
 /** Gives a block's memory back and forgets it, without waiting (memory.c). Not for stream-ordered blocks. */
 void fk_block_destroy(struct fk_block *b);

@@ -69,7 +69,8 @@ void fk_block_remove(struct fk_block *b)
     free(b);
 }
 
-struct fk_block *fk_block_at(CUdeviceptr p)
+/* The last block that starts at or below p. */
+static struct fk_block *at_or_below(CUdeviceptr p)
 {
     struct fk_block *best = NULL;
     for (struct fk_block *t = root; t != NULL;) {
@@ -80,7 +81,20 @@ struct fk_block *fk_block_at(CUdeviceptr p)
             t = t->left;
         }
     }
-    return best != NULL && p - best->base < best->size ? best : NULL;
+    return best;
+}
+
+/* Whether p lies in what a device block was rounded up to, behind its end: device address space, and nobody's. */
+bool fk_in_slack(CUdeviceptr p)
+{
+    const struct fk_block *b = at_or_below(p);
+    return b != NULL && fk_is_device_kind(b->kind) && p >= b->base + b->size && p < b->base + (b->size + 511) / 512 * 512 + 512;
+}
+
+struct fk_block *fk_block_at(CUdeviceptr p)
+{
+    struct fk_block *b = at_or_below(p);
+    return b != NULL && p - b->base < b->size ? b : NULL;
 }
 
 struct fk_block *fk_block_next(CUdeviceptr p)
