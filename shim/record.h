@@ -24,6 +24,7 @@ static inline uint64_t rec_stamp(const tn_hook_frame *f) { return f->begun ? f->
 
 /* ---- memory (record_memory.c) */
 void rec_site(tn_hook_frame *f); /* names the site now, before the real call goes through libcudart */
+void rec_site_first(tn_hook_frame *f); /* the same where the call may make a context; frequent calls that record nothing else */
 void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra);
 void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream);
 void rec_alloc_vmm(tn_hook_frame *f, int r, uint64_t handle, uint64_t bytes, const CUmemAllocationProp *prop, uint64_t flags);

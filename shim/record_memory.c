@@ -65,6 +65,11 @@ static int is_captured(const tn_hook_frame *f, void *stream)
 
 void rec_site(tn_hook_frame *f) { (void)tn_frame_site(f); }
 
+void rec_site_first(tn_hook_frame *f)
+{
+    if (!f->thread->context) (void)tn_frame_site(f);
+}
+
 /* The one place where an allocation enters ledger and journal. */
 static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream)
 {
