@@ -141,6 +141,30 @@ static void captured(void)
     OK(cudaStreamDestroy(s));
 }
 
+static void graph_nodes(void)
+{
+    struct cudaMemAllocNodeParams params = {
+        .poolProps = {.allocType = cudaMemAllocationTypePinned, .location = {cudaMemLocationTypeDevice, 0}}, .bytesize = KIB(50)};
+    cudaGraph_t graph;
+    cudaGraphNode_t made, freed;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddMemAllocNode(&made, graph, NULL, 0, &params));
+    OK(cudaGraphAddMemFreeNode(&freed, graph, &made, 1, params.dptr));
+    params.bytesize = KIB(30);
+    OK(cudaGraphAddMemAllocNode(&made, graph, &freed, 1, &params)); /* nothing in the graph frees this one */
+    OK(cudaGraphDestroy(graph));
+}
+
+/* What a reset ends and what survives it. */
+static void reset(void)
+{
+    void *p;
+    OK(cudaMallocAsync(&p, KIB(9), 0));
+    OK(cudaDeviceReset());
+    OK(cudaFreeAsync(p, 0));
+    OK(cudaMalloc(&p, KIB(11)));
+}
+
 static void *churn(void *arg)
 {
     size_t step = (size_t)arg;
@@ -222,10 +246,13 @@ int main(int argc, char **argv)
     host();
     ordered();
     captured();
+    graph_nodes();
     threads();
     by_driver();
     blas(argv[1]);
     OK(cudaMemGetInfo(&left, &total));
-    printf("used: %zu\nfailures: %d\n", total - left, failures);
+    printf("used: %zu\n", total - left);
+    reset();
+    printf("failures: %d\n", failures);
     return failures != 0;
 }

@@ -15,6 +15,8 @@ elif $what == "totals_without_libraries" then
   | [$p, $k] + ([.value | stats, ($theirs | add_lists | map(-.))] | transpose | map(add)) | line
 elif $what == "totals_without_peaks" then
   places[] | .place as $p | .kinds | to_entries[] | [$p, .key] + (.value | stats) | line
+elif $what == "ended" then
+  (.devices[] | "device \(.ordinal) \(.ended_with_context)"), "host \(.host.ended_with_context)"
 elif $what == "driver_calls" then
   .coverage[] | select(.level == "driver" and .class != "resolve" and .calls > 0) | [.api, .calls] | line
 elif $what == "runtime_calls" then

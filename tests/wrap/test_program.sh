@@ -17,6 +17,7 @@ for runtime in shared static; do
     same "$runtime: linked, with libunwind, nothing dropped" "$(paste -sd' ' "$(part $W process $W)")" "1 wrap libunwind 0 true 0 1"
     same "$runtime: without libraries, likewise" "$(paste -sd' ' "$(part $N process $N)")" "1 wrap libunwind 0 true 0 1"
     same_files "$runtime: totals" "$(part $W totals $W)" "$(part $P totals $P)"
+    same_files "$runtime: blocks that a reset ended" "$(part $W ended $W)" "$(part $P ended $P)"
     same_files "$runtime: driver calls" "$(part $W driver_calls $W)" "$(part $P driver_calls $P)"
     same "$runtime: owners" "$(paste -sd' ' "$(part $W owners $W)")" "libfakeblas.so $W"
 
