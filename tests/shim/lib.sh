@@ -3,6 +3,7 @@
 
 WORK=$(mktemp -d "${TEST_TMPDIR:-/tmp}/shim-XXXXXX") || exit 1
 trap 'rm -rf "$WORK"' EXIT
+PATH=$PATH:/usr/sbin:/sbin # mkfs, debootstrap, chroot
 LIB=$WORK/lib MINI=$WORK/mini BIN=$WORK/bin
 mkdir "$LIB" "$MINI" "$BIN"
 failures=0

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,10 +149,14 @@ static __attribute__((noinline)) int path_b(unsigned path, int depth)
     return r;
 }
 
+static _Atomic unsigned paths;
+
 static void *allocate_from_everywhere(void *counts)
 {
-    for (unsigned path = 0; !stop; path++)
+    for (unsigned path = 0; !stop; path++) {
         ((int *)counts)[1] += path_a(path, 15);
+        atomic_store(&paths, path + 1);
+    }
     return NULL;
 }
 
@@ -171,8 +176,12 @@ static int loads(int n)
     int counts[2] = {0, 0}, bad = 0;
     printf("parent: %d\n", work(1));
     MUST(pthread_create(&t, NULL, allocate_from_everywhere, counts) == 0);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        unsigned before = atomic_load(&paths);
+        while (atomic_load(&paths) < before + 20)
+            usleep(100);
         bad += run_in_child(load_something, 0, 0) != 0;
+    }
     stop = 1;
     pthread_join(t, NULL);
     printf("%d workers, %d bad\n", n, bad);

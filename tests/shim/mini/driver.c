@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -66,7 +65,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t bytes)
     if (bytes == 0 || address == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytes == MINI_SIGNAL)
-        pthread_kill(pthread_self(), SIGUSR1);
+        raise(SIGUSR1);
     if (bytes == MINI_ERRNO)
         errno = MINI_ERRNO_VALUE;
     if (bytes > (size_t)1 << 40)
