@@ -53,7 +53,7 @@ static CUresult side(CUmemorytype *type, const void **host, CUdeviceptr *dev, CU
         *host = (const void *)(uintptr_t)*dev;
     }
     touch(*dev, c);
-    return fk_range_ok(*dev, bytes) || fk_pool_holds(*dev, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return fk_range_ok(*dev, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static size_t span(size_t x, size_t y, size_t pitch, size_t slice, const CUDA_MEMCPY3D_PEER *p)
@@ -286,7 +286,7 @@ static CUresult fill(CUdeviceptr p, size_t pitch, unsigned value, unsigned eleme
         return CUDA_ERROR_INVALID_VALUE;
     if (len == 0)
         return CUDA_SUCCESS;
-    if (!fk_range_ok(p, len) && !fk_pool_holds(p, len))
+    if (!fk_range_ok(p, len))
         return CUDA_ERROR_INVALID_VALUE;
     touch(p, s->ctx);
     struct fk_block *b = fk_block_at(p);

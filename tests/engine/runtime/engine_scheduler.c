@@ -64,7 +64,7 @@ static void meta_from_pool(struct prefill_meta *m)
 
 static void meta_take(struct prefill_meta *m, size_t n_tokens, cudaStream_t s)
 {
-    size_t ids = n_tokens * sizeof(int32_t);
+    size_t ids = (n_tokens + 127) / 128 * 128 * sizeof(int32_t); /* kernels read whole tiles of 128 tokens */
     size_t table = KV_MAX_SEQ_BLOCKS * sizeof(int32_t);
 
     CU_CHECK(cudaMallocAsync(&m->tokens, ids, s));
