@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/elf.h"
 #include "shim/hook.h"
 #include "shim/modules.h"
 #include "shim/real.h"
@@ -71,6 +72,14 @@ int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
     return -1;
 }
 
+/* The copy whose cudaMalloc `symbol` is, if it is ready already. */
+static int known_copy_of(const void *symbol)
+{
+    for (int k = 0; symbol && k < TN_CUDARTS; k++)
+        if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY && (const void *)tn_cudarts[k].fn.cudaMalloc == symbol) return k;
+    return -1;
+}
+
 /* The copy in which `symbol`, a real cudaMalloc, lies; -1 if it is none of ours to know. */
 static int copy_of_symbol(const void *symbol)
 {
@@ -85,11 +94,13 @@ static int copy_of_symbol(const void *symbol)
     return k;
 }
 
-static int find_copy(const tn_module_info *caller)
+static int find_copy(const tn_module_info *caller, const void *address)
 {
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
-    int k = -1;
     void *handle;
+    /* A copy that is known is found without the loader's lock. */
+    int k = known_copy_of(tn_elf_find(address, "cudaMalloc"));
+    if (k >= 0) return k;
     if (caller && !caller->is_main && (handle = dlopen(caller->path, RTLD_NOLOAD | RTLD_LAZY)) != NULL) {
         k = copy_of_symbol(tn_real_dlsym(handle, "cudaMalloc"));
         tn_real_dlclose(handle);
@@ -140,7 +151,7 @@ const tn_runtime_functions *tn_cudart_of(const void *caller)
 
     tn_module_info m;
     int known = tn_module_of(caller, &m);
-    int k = find_copy(known ? &m : NULL);
+    int k = find_copy(known ? &m : NULL, caller);
     if (k < 0) return NULL;
     if (known) keep_user(&m, k, now);
     return &tn_cudarts[k].fn;

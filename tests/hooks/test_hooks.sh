@@ -52,6 +52,11 @@ for program in "${programs[@]}"; do
       holds "$name" "what the second driver gave is recorded" '"cuMemAlloc_v2"'
     done
     ;;
+  prog_constructor)
+    twice constructor "" timeout 60 "$program"
+    grep -q '^worker: malloc=0' "$work/constructor.bare"
+    check "constructor: the worker got its memory" $?
+    ;;
   prog_handles)
     twice handles "" "$program"
     grep -q '^failures=0' "$work/handles.bare"
