@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "shim/elf.h"
+#include "shim/gate.h"
 #include "shim/hook.h"
 #include "shim/modules.h"
 #include "shim/real.h"
@@ -150,8 +151,10 @@ const tn_runtime_functions *tn_cudart_of(const void *caller)
     if (known_copy >= 0) return &tn_cudarts[known_copy].fn;
 
     tn_module_info m;
+    tn_loader_enter();
     int known = tn_module_of(caller, &m);
     int k = find_copy(known ? &m : NULL, caller);
+    tn_loader_leave();
     if (k < 0) return NULL;
     if (known) keep_user(&m, k, now);
     return &tn_cudarts[k].fn;
@@ -178,8 +181,10 @@ void tn_cudart_forget(void)
 {
     tn_module_info m;
     atomic_fetch_add(&users_generation, 1);
+    tn_loader_enter();
     for (int k = 0; k < TN_CUDARTS; k++)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
             (!tn_module_of((const void *)tn_cudarts[k].fn.cudaMalloc, &m) || m.base != tn_cudarts[k].base))
             atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
+    tn_loader_leave();
 }

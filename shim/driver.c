@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/gate.h"
 #include "shim/hook.h"
 #include "shim/modules.h"
 #include "shim/real.h"
@@ -97,7 +98,10 @@ int tn_driver_bind(void *handle, const char *path)
     if (!handle) handle = own;
     if (!handle) return 0;
     void *any = tn_real_dlsym(handle, "cuDriverGetVersion");
-    if (!any || !tn_module_of(any, &m) || !tn_is_libcuda(m.path)) {
+    tn_loader_enter();
+    int found = any && tn_module_of(any, &m) && tn_is_libcuda(m.path);
+    tn_loader_leave();
+    if (!found) {
         if (own) tn_real_dlclose(own);
         return 0;
     }
@@ -146,7 +150,10 @@ void tn_nvml_bind(void *handle)
 static int is_gone(const void *function, uint64_t base)
 {
     tn_module_info m;
-    return function && (!tn_module_of(function, &m) || m.base != base);
+    tn_loader_enter();
+    int gone = function && (!tn_module_of(function, &m) || m.base != base);
+    tn_loader_leave();
+    return gone;
 }
 
 /* Only threads that call a function of an unloaded library can see the pointers change here. */
