@@ -3,6 +3,7 @@
 # usage: test_bad_input.sh CHECK_SH TENURE MAKE_EXAMPLE PROBE_SO
 here=$(pwd)
 TENURE=$here/$2 EXAMPLE=$here/$3 PROBE=$here/$4
+# shellcheck source=tests/cli/check.sh
 . "$here/$1"
 cd "$WORK" || exit 1
 
@@ -139,7 +140,7 @@ same output_is_kept "$(cat kept)" precious
 run "$TENURE" report good.tnj -o /nowhere/x
 refused output_unwritable 2 '*cannot be created: No such file or directory'
 "$TENURE" report good.tnj >/dev/full 2>.err
-rc=$? out= err=$(cat .err)
+rc=$? out="" err=$(cat .err)
 refused output_full 2 '*standard output cannot be written*'
 run "$TENURE" report good.tnj --json -o new.json
 same output_written "$rc:$out$err" 0:

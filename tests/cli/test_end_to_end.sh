@@ -3,6 +3,7 @@
 # usage: test_end_to_end.sh CHECK_SH TENURE LIBTENURE LIBCUDA PROGRAM
 here=$(pwd)
 TENURE=$here/$2 PROGRAM=$here/$5
+# shellcheck source=tests/cli/check.sh
 . "$here/$1"
 TENURE_LIB=$here/$3
 export TENURE_LIB

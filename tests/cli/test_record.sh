@@ -3,6 +3,7 @@
 # usage: test_record.sh CHECK_SH TENURE MAKE_EXAMPLE PROBE_SO STATIC_PROGRAM
 here=$(pwd)
 TENURE=$here/$2 EXAMPLE=$here/$3 PROBE=$here/$4 STATIC=$here/$5
+# shellcheck source=tests/cli/check.sh
 . "$here/$1"
 cd "$WORK" || exit 1
 export TENURE_LIB="$PROBE"

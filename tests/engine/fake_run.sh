@@ -27,6 +27,7 @@ ok() { echo "ok $1"; }
 
 not_ok() {
   echo "not ok $1: $2"
+  # shellcheck disable=SC2034 # read by those that source this
   BAD=1
 }
 

@@ -7,6 +7,7 @@ set -uo pipefail
 [ $# -eq 2 ] || { echo "usage: test_behaviours.sh ENGINE FAKE_LIBRARY" >&2; exit 2; }
 ENGINE=$1
 FAKE=$(cd "$(dirname "$2")" && pwd)
+# shellcheck source=tests/engine/fake_run.sh
 . "$(dirname "$0")/fake_run.sh"
 
 # Which configuration shows it best; the others are shown by the dense one.

@@ -9,6 +9,7 @@ set -uo pipefail
 ENGINE=$1
 FAKE=$(cd "$(dirname "$2")" && pwd)
 maxrss=$3
+# shellcheck source=tests/engine/fake_run.sh
 . "$(dirname "$0")/fake_run.sh"
 
 # Steady state and peak in MiB, each within two per cent, as measured on the card that this stands for.

@@ -8,6 +8,7 @@ ENGINE=$1
 FAKE=$(cd "$(dirname "$2")" && pwd)
 tracer=$(cd "$(dirname "$3")" && pwd)/$(basename "$3")
 here=$(dirname "$0")
+# shellcheck source=tests/engine/fake_run.sh
 . "$here/fake_run.sh"
 
 trace() {

@@ -14,6 +14,7 @@ if [ -z "$DISK_INSIDE" ]; then
     exit $?
 fi
 mount --make-rprivate / 2>/dev/null
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 trap 'cd /; umount -l "$WORK"/tmpfs "$WORK"/ro "$WORK"/busy "$WORK"/ext4 2>/dev/null; rm -rf "$WORK"' EXIT
 N=20000 # pairs on each of two threads before and after: 160000 events or more, 10 MB

@@ -1,5 +1,6 @@
 #!/bin/sh
 # fork, exec and exit in every order around the start of CUDA, and many processes in one run folder.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 export FAKEGPU_STATS=
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Forks while another thread is in the middle of the start: nobody hangs, and the thread that starts loses nothing. (The child may die of a
 # half-loaded driver, with or without us, and the loader may say so; so this is not compared with a bare run.)
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 
 timeout -k 1 100 "$BIN/tenure" record -q -o run.race -- env LD_LIBRARY_PATH="$LIB" "$BIN/prog_fork" race 100 >race.out 2>race.err </dev/null

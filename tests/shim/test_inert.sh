@@ -1,5 +1,6 @@
 #!/bin/sh
 # Programs that never start CUDA cannot tell that libtenure.so is there: no output, no file, the same answers from the loader.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 
 # ---- nothing printed, nothing written

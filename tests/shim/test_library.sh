@@ -1,5 +1,6 @@
 #!/bin/sh
 # The built libtenure.so as a file: what it needs, which symbol versions, what it exports.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 lib=$LIB/libtenure.so
 

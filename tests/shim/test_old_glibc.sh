@@ -1,6 +1,7 @@
 #!/bin/sh
 # libtenure.so loads and records where glibc is older than here: in a root of an older Debian, made once by debootstrap from the mirror that apt
 # is set up with and kept under the user's cache. Without root rights, debootstrap or a mirror the test says so and passes.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 suites='buster bullseye' # 2.28, 2.31
 

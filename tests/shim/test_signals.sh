@@ -1,5 +1,6 @@
 #!/bin/sh
 # CUDA calls from a signal handler that interrupts a hook, errno around every call, and longjmp out of a call.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 DRIVER=$MINI:$LIB
 

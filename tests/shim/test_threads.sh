@@ -1,5 +1,6 @@
 #!/bin/sh
 # Eight threads at once: what the journal and the report count is what the fake card counted itself.
+# shellcheck source=tests/shim/lib.sh
 . "$1"
 PAIRS=20000
 
