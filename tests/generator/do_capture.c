@@ -196,35 +196,46 @@ static void capture_unsafe(struct lane *l, struct op *op, struct block *b, cudaS
 	(void)stream;
 }
 
-/* A second stream joins the capture and comes back, or does not come back. */
-static void capture_fork(struct lane *l, struct op *op, struct graph *g, cudaStream_t s)
+/* A second stream joins the capture and comes back; where it does not, the capture is ended here, and true returned.
+   Mostly the stream outlives the capture, in *later. */
+static bool capture_fork(struct lane *l, struct op *op, struct graph *g, cudaStream_t s, cudaStream_t *later)
 {
 	cudaStream_t t;
 	cudaEvent_t e;
 	bool comes_back = !chance(&op->random, 6);
+	enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+	cudaGraph_t graph = NULL;
+	if (*later != NULL)
+		return false;
 	int code = (int)cudaStreamCreateWithFlags(&t, cudaStreamNonBlocking);
 	code = code != 0 ? code : (int)cudaEventCreateWithFlags(&e, cudaEventDisableTiming);
 	observe(l, "fork", code);
 	if (code != 0)
-		return;
+		return false;
+	*later = t;
 	observe(l, "record", (int)cudaEventRecord(e, s));
 	observe(l, "behind", (int)cudaStreamWaitEvent(t, e, 0));
-	if (g->block_count > 0) {
-		struct block *b = &l->at->blocks[g->blocks[0]];
-		observe(l, "memset", (int)cudaMemsetAsync(b->p, 9, reach(b), t));
+	observe(l, "asked", (int)cudaStreamIsCapturing(t, &status));
+	observe(l, "status", status);
+	if (status == cudaStreamCaptureStatusActive) {
+		if (g->block_count > 0) {
+			struct block *b = &l->at->blocks[g->blocks[0]];
+			observe(l, "memset", (int)cudaMemsetAsync(b->p, 9, reach(b), t));
+		}
+		if (comes_back) {
+			observe(l, "record", (int)cudaEventRecord(e, t));
+			observe(l, "behind", (int)cudaStreamWaitEvent(s, e, 0));
+		} else {
+			observe(l, "unjoined", (int)cudaStreamEndCapture(s, &graph));
+			observe(l, "graph", graph != NULL);
+		}
 	}
-	if (comes_back) {
-		observe(l, "record", (int)cudaEventRecord(e, t));
-		observe(l, "behind", (int)cudaStreamWaitEvent(s, e, 0));
-		observe(l, "destroy", (int)cudaEventDestroy(e));
+	observe(l, "destroy", (int)cudaEventDestroy(e));
+	if (chance(&op->random, 4)) {
 		observe(l, "destroy", (int)cudaStreamDestroy(t));
-	} else {
-		cudaGraph_t graph = NULL;
-		observe(l, "unjoined", (int)cudaStreamEndCapture(s, &graph));
-		observe(l, "graph", graph != NULL);
-		observe(l, "destroy", (int)cudaEventDestroy(e));
-		observe(l, "destroy", (int)cudaStreamDestroy(t));
+		*later = NULL;
 	}
+	return status == cudaStreamCaptureStatusActive && !comes_back;
 }
 
 static void launch(struct lane *l, struct op *op, struct graph *g)
@@ -275,6 +286,8 @@ void do_capture(struct lane *l, struct op *op)
 	static const enum cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed, cudaStreamCaptureModeGlobal};
 	struct graph g = {0}, *slot = &l->at->graphs[pick(&op->random, GRAPHS)];
 	enum cudaStreamCaptureMode mode = modes[pick(&op->random, program.threads > 1 ? 2 : 3)];
+	cudaStream_t later = NULL;
+	bool ended = false;
 	int stream = choose_stream(l, op), steps = 1 + (int)pick(&op->random, 6);
 	if (stream < 0 || !round_captures(op->index))
 		return;
@@ -289,7 +302,7 @@ void do_capture(struct lane *l, struct op *op)
 	streams_wait(l);
 	cudaStream_t s = stream_of(l, stream);
 	observe(l, "begin", (int)cudaStreamBeginCapture(s, mode));
-	for (int i = 0; i < steps; i++) {
+	for (int i = 0; i < steps && !ended; i++) {
 		uint32_t what = pick(&op->random, 10);
 		enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
 		if (what < 5)
@@ -297,7 +310,7 @@ void do_capture(struct lane *l, struct op *op)
 		else if (what == 5)
 			capture_memory(l, op, s);
 		else if (what == 6)
-			capture_fork(l, op, &g, s);
+			ended = capture_fork(l, op, &g, s, &later);
 		else if (what < 9 && b != NULL)
 			capture_safe(l, op, b);
 		else if (b != NULL && b->kind != KIND_NONE)
@@ -309,6 +322,8 @@ void do_capture(struct lane *l, struct op *op)
 	int code = (int)cudaStreamEndCapture(s, &graph);
 	observe(l, "end", code);
 	observe_output(l, "graph", graph);
+	if (later != NULL)
+		observe(l, "destroy", (int)cudaStreamDestroy(later));
 	if (code != 0 || graph == NULL)
 		return;
 	size_t nodes = 0;
