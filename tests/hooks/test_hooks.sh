@@ -5,12 +5,13 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' checker='' programs=()
+failed=0 tenure='' checker='' poll_checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
   */check_journal) checker=$(realpath "$file") ;;
+  */check_poll) poll_checker=$(realpath "$file") ;;
   *) programs+=("$(realpath "$file")") ;;
   esac
 done
@@ -56,6 +57,12 @@ for program in "${programs[@]}"; do
     twice constructor "" timeout 60 "$program"
     grep -q '^worker: malloc=0' "$work/constructor.bare"
     check "constructor: the worker got its memory" $?
+    ;;
+  prog_poll)
+    twice poll "" "$program"
+    grep -q '^failures=0 done=1' "$work/poll.bare"
+    check "poll: every poll said done" $?
+    "$poll_checker" "$work"/poll.run/*.tnj || failed=1
     ;;
   prog_handles)
     twice handles "" "$program"
