@@ -13,8 +13,8 @@
 typedef void *(*dlsym_fn)(void *, const char *);
 typedef int (*dlclose_fn)(void *);
 
-/* The next definition behind ours, by version, since a plain look-up would find the trampoline again. Another
- * preload's unversioned dlsym behind us is found as well and stays in the chain. */
+/* glibc's own, by version, since a plain look-up would find the trampoline again. A definition without a version in a library that
+ * has versions for anything (as one that needs libc does) is passed over. */
 static void *next_versioned(const char *name)
 {
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
@@ -41,6 +41,20 @@ static dlsym_fn real_dlsym(void)
 }
 
 void *tn_real_dlsym(void *handle, const char *name) { return real_dlsym()(handle, name); }
+
+/* The dlsym that the program would have met without us, and that its look-ups go on to: another preload's behind us, which must go
+ * on seeing every name, else glibc's. Our own look-ups pass such a library by. */
+static dlsym_fn next_dlsym(void)
+{
+    static dlsym_fn cached;
+    dlsym_fn p = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+    if (!p) {
+        p = (dlsym_fn)tn_real_dlsym(RTLD_NEXT, "dlsym");
+        if (!p) p = real_dlsym();
+        __atomic_store_n(&cached, p, __ATOMIC_RELAXED);
+    }
+    return p;
+}
 
 int tn_real_dlclose(void *handle)
 {
@@ -99,6 +113,15 @@ static int is_executable(const void *caller)
     return tn_module_of(caller, &m) && m.is_main;
 }
 
+/* A look-up by RTLD_DEFAULT from an object that stays to the end makes what it finds stay as well (a runtime that a plug-in brought keeps
+ * its state through the plug-in's dlclose). The real look-up finds us, so this is done for what it would have found. */
+static void keep_loaded(const void *p)
+{
+    tn_module_info m;
+    void *object = tn_module_of(p, &m) && !m.is_main ? dlopen(m.path, RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY) : NULL;
+    if (object) tn_real_dlclose(object);
+}
+
 /* NULL with dlerror set, by a look-up that fails for real: this name in libc. */
 static tn_route not_found(const char *name)
 {
@@ -141,7 +164,7 @@ static void *replaced(void *found, void *handle, int api)
 
 static tn_route route(void *handle, const char *name, int api, const void *caller)
 {
-    tn_route real = {(void *)real_dlsym(), 1};
+    tn_route real = {(void *)next_dlsym(), 1};
     (void)caller;
     const void *hook = tn_api_rows[api].hook;
 #ifndef TENURE_WRAP
@@ -150,13 +173,14 @@ static tn_route route(void *handle, const char *name, int api, const void *calle
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
 #ifndef TENURE_WRAP
         if (!(without = found_without_us(name, hook, caller))) return not_found(name);
+        if (handle == RTLD_DEFAULT && is_executable(caller)) keep_loaded(without);
         /* From the executable both kinds of look-up pass us; a library behind us finds us by RTLD_DEFAULT alone. */
         if (is_anothers(without, api) && (handle == RTLD_DEFAULT || is_executable(caller)) && tn_real_dlsym(RTLD_DEFAULT, name) == hook)
             return (tn_route){without, 0};
 #endif
         return real;
     }
-    void *found = tn_real_dlsym(handle, name);
+    void *found = next_dlsym()(handle, name);
     if (!found) return (tn_route){NULL, 0};
     if (found == hook) {
 #ifndef TENURE_WRAP
@@ -175,7 +199,7 @@ static tn_route route(void *handle, const char *name, int api, const void *calle
 tn_route tn_dlsym_route(void *handle, const char *name, const void *caller)
 {
     int api = tn_api_find(name), saved = errno;
-    if (api == TN_API_NONE) return (tn_route){(void *)real_dlsym(), 1};
+    if (api == TN_API_NONE) return (tn_route){(void *)next_dlsym(), 1};
     tn_route answer = route(handle, name, api, caller);
     errno = saved;
     return answer;
