@@ -30,10 +30,21 @@ static size_t element_bytes(CUarray_format f, unsigned channels)
     }
 }
 
+/* The card's largest textures, as it reports them; layers and faces have limits of their own, which are not checked. */
+static bool too_wide(const CUDA_ARRAY3D_DESCRIPTOR *p)
+{
+    if (p->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))
+        return false;
+    if (p->Depth == 0)
+        return p->Width > 131072 || p->Height > 65536;
+    bool deep = p->Width <= 8192 && p->Height <= 8192 && p->Depth <= 32768;
+    return !deep && (p->Width > 16384 || p->Height > 16384 || p->Depth > 16384);
+}
+
 static CUresult new_array(struct fk_array **out, const CUDA_ARRAY3D_DESCRIPTOR *p, struct fk_ctx *c, bool level)
 {
     size_t el = element_bytes(p->Format, p->NumChannels);
-    if (el == 0 || (p->NumChannels != 1 && p->NumChannels != 2 && p->NumChannels != 4) || p->Width == 0)
+    if (el == 0 || (p->NumChannels != 1 && p->NumChannels != 2 && p->NumChannels != 4) || p->Width == 0 || too_wide(p))
         return CUDA_ERROR_INVALID_VALUE;
     struct fk_dev *d = &fk_devs[c->device];
     bool deferred = p->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING;

@@ -51,13 +51,20 @@ CUresult fk_capture_legacy(struct fk_ctx *ctx)
     return hit ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
+CUresult fk_capture_untouched(struct fk_stream *s)
+{
+    if (s->cap == NULL)
+        return CUDA_SUCCESS;
+    s->cap->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 CUresult fk_stream_sync_check(struct fk_stream *s)
 {
-    if (s->cap != NULL) {
-        s->cap->invalid = true;
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    return s->legacy ? fk_capture_legacy(s->ctx) : CUDA_SUCCESS;
+    FK_TRY(fk_capture_untouched(s));
+    if (s->legacy)
+        FK_TRY(fk_capture_legacy(s->ctx));
+    return fk_capture_unsafe();
 }
 
 /* ---- nodes ---- */

@@ -41,6 +41,8 @@ static CUresult side(CUmemorytype *type, const void **host, CUdeviceptr *dev, CU
     if (*type == CU_MEMORYTYPE_UNIFIED && (b == NULL || !fk_is_device_kind(b->kind))) {
         *type = CU_MEMORYTYPE_HOST;
         *host = (const void *)(uintptr_t)*dev;
+        if (b != NULL) /* pinned: the driver knows where it ends */
+            return bytes == 0 || fk_range_ok(*dev, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         return *dev != 0 || bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     *type = CU_MEMORYTYPE_DEVICE;

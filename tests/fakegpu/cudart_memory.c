@@ -31,8 +31,7 @@ static cudaError_t pitched(void **ptr, size_t *pitch, size_t width, size_t heigh
     if (width && height)
         e = CUDART_CALL(MemAllocPitch, &address, &row, width, height, 4);
     *ptr = e == cudaSuccess ? cudart_hptr(address) : NULL;
-    if (e == cudaSuccess)
-        *pitch = row;
+    *pitch = row; /* known before the memory is: written for a refused request too */
     return e;
 }
 
@@ -60,8 +59,8 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
         e = pitched(&result.ptr, &result.pitch, extent.width, rows);
         if (e == cudaSuccess)
             *out = result;
-        else
-            out->ptr = NULL;
+        out->ptr = result.ptr;
+        out->pitch = result.pitch;
     }
     return cudart_done(e);
 }
@@ -71,11 +70,13 @@ cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
     CUdeviceptr address = 0;
     cudaError_t e = cudart_context();
 
-    if (e == cudaSuccess && (!ptr || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)))
+    if (e == cudaSuccess && !ptr)
         e = cudaErrorInvalidValue;
     if (e != cudaSuccess)
         return cudart_done(e);
-    if (size)
+    if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)
+        e = cudaErrorInvalidValue;
+    else if (size)
         e = CUDART_CALL(MemAllocManaged, &address, size, flags);
     *ptr = e == cudaSuccess ? cudart_hptr(address) : NULL;
     return cudart_done(e);
@@ -117,14 +118,7 @@ cudaError_t cudaMallocHost(void **ptr, size_t size)
  * that forbids frees. */
 cudaError_t cudaFree(void *ptr) { CUDART_PASS(MemFree, cudart_dptr(ptr)); }
 
-cudaError_t cudaFreeHost(void *ptr)
-{
-    cudaError_t e = cudart_context();
-
-    if (e == cudaSuccess && ptr)
-        e = CUDART_CALL(MemFreeHost, ptr);
-    return cudart_done(e);
-}
+cudaError_t cudaFreeHost(void *ptr) { CUDART_PASS(MemFreeHost, ptr); }
 
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
 {

@@ -1,4 +1,4 @@
-/* Stream-ordered allocation and memory pools. */
+/* Stream-ordered allocation and memory pools. A size of zero goes to the driver, which minds captures even then. */
 #include "cudart_internal.h"
 
 static cudaError_t malloc_async(enum cudart_variant v, void **ptr, size_t size, cudaStream_t stream)
@@ -10,8 +10,7 @@ static cudaError_t malloc_async(enum cudart_variant v, void **ptr, size_t size, 
         e = cudaErrorInvalidValue;
     if (e != cudaSuccess)
         return cudart_done(e);
-    if (size)
-        e = CUDART_CALL(MemAllocAsync[v], &address, size, stream);
+    e = CUDART_CALL(MemAllocAsync[v], &address, size, stream);
     *ptr = e == cudaSuccess ? cudart_hptr(address) : NULL;
     return cudart_done(e);
 }
@@ -26,8 +25,7 @@ static cudaError_t malloc_from_pool(enum cudart_variant v, void **ptr, size_t si
         e = cudaErrorInvalidValue;
     if (e != cudaSuccess)
         return cudart_done(e);
-    if (size)
-        e = CUDART_CALL(MemAllocFromPoolAsync[v], &address, size, pool, stream);
+    e = CUDART_CALL(MemAllocFromPoolAsync[v], &address, size, pool, stream);
     *ptr = e == cudaSuccess ? cudart_hptr(address) : NULL;
     return cudart_done(e);
 }

@@ -69,11 +69,30 @@ bool fk_take_failure(void);
         return fk_rc_;                                          \
     }
 #define FK_API(name, params, call) FK_API_(name, params, call, true)
+/* Allocation calls: `clear` empties the outputs before anything is looked at, even in a process that may not use the driver. */
+#define FK_API_CLEARED(name, params, clear, call)               \
+    FK_REGISTER(name)                                           \
+    CUresult CUDAAPI name params                                \
+    {                                                           \
+        CUresult fk_rc_ = fk_begin(&fk_api_##name, true);       \
+        if (fk_rc_ == CUDA_ERROR_NOT_INITIALIZED)               \
+            clear;                                              \
+        if (fk_rc_ == CUDA_SUCCESS) {                           \
+            clear;                                              \
+            fk_rc_ = call;                                      \
+            fk_end();                                           \
+        }                                                       \
+        return fk_rc_;                                          \
+    }
+#define FK_CLEAR(out) ((out) != NULL ? (void)(*(out) = 0) : (void)0)
 #define FK_API_EARLY(name, params, call) FK_API_(name, params, call, false)
 /* A function that takes a stream, and its per-thread-default-stream twin. `call` uses PT: 0 legacy, 1 per thread. */
 #define FK_API_PT(name, suffixed, params, call)                     \
     FK_API(name, params, ({ const int PT = 0; (void)PT; call; }))   \
     FK_API(suffixed, params, ({ const int PT = 1; (void)PT; call; }))
+#define FK_API_PT_CLEARED(name, suffixed, params, clear, call)                            \
+    FK_API_CLEARED(name, params, clear, ({ const int PT = 0; (void)PT; call; }))          \
+    FK_API_CLEARED(suffixed, params, clear, ({ const int PT = 1; (void)PT; call; }))
 
 /* ---- configuration (environment, read once) ---- */
 enum fk_mode { FK_PLAIN, FK_WDDM, FK_UMA, FK_MIG, FK_OLDDRIVER };

@@ -52,6 +52,9 @@ CUresult fk_capture_add(struct fk_stream *s, struct fk_work *w, struct fk_node *
 CUresult fk_capture_record(struct fk_stream *s, struct fk_event *e, unsigned flags, bool *handled);
 CUresult fk_capture_wait(struct fk_stream *s, struct fk_event *e, unsigned flags, bool *handled);
 void fk_capture_drop_stream(struct fk_stream *s);
+/** For calls that a captured stream does not survive, whatever the mode: 900, and its capture dies. */
+CUresult fk_capture_untouched(struct fk_stream *s);
+/** For waits on one stream and queries of it: refused on a captured one, and unsafe beside any other capture. */
 CUresult fk_stream_sync_check(struct fk_stream *s);
 
 #endif

@@ -9,11 +9,15 @@
 
 /* ---- modules (module.c) ---- */
 struct fk_builtin { const char *name; int nargs; unsigned char size[6]; unsigned char offset[6]; };
+/** Where a kernel's parameters lie, by its PTX. */
+#define FK_MAX_PARAMS 32
+struct fk_params { size_t count, offset[FK_MAX_PARAMS], size[FK_MAX_PARAMS]; };
 struct fk_func {
     struct fk_func *next;
     struct fk_module *module;
     const struct fk_builtin *builtin; /* NULL: a kernel that does nothing */
     char *name;
+    struct fk_params params;
     int attrs[32];
 };
 struct fk_module {
@@ -21,8 +25,13 @@ struct fk_module {
     struct fk_ctx *ctx;
     struct fk_func *funcs;
     bool library;
+    char *ptx; /* the image, if it is text */
     unsigned loaded; /* bit per device on which a first launch charged its code */
 };
+/** A copy of the image if it is PTX, else NULL (ptx.c). */
+char *fk_ptx_copy(const void *image);
+/** False if the text has no such kernel. Zero parameters also where they were not understood. */
+bool fk_ptx_params(const char *text, const char *name, struct fk_params *out);
 /** Launch checks shared by streams and graphs: charges code and limits at the first launch. */
 CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction f, void **params, void **extra);
 CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c);

@@ -57,7 +57,7 @@ struct fk_dev {
     struct fk_pool *default_pool, *pool;
     bool faulted;          /* a sticky error happened: no new context (46) */
     size_t reset_charge;
-    size_t graph_reserved, graph_used, graph_reserved_high, graph_used_high;
+    size_t graph_reserved, graph_reserved_high, graph_used_high;
     struct fk_stats st;
     _Atomic uint32_t *shared_refs; /* per physical page: users in other processes of an exported handle */
 };

@@ -142,13 +142,7 @@ bool fk_graph_block_free(struct fk_block *b)
 
 void fk_graph_block_state(struct fk_block *b, bool live)
 {
-    struct fk_dev *d = &fk_devs[b->device];
-    if (b->live == live)
-        return;
     b->live = live;
-    d->graph_used += live ? b->backed : -b->backed;
-    if (d->graph_used > d->graph_used_high)
-        d->graph_used_high = d->graph_used;
 }
 
 /* Work of a copied node: references counted, arrays copied. */

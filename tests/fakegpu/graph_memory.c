@@ -78,6 +78,8 @@ CUresult fk_reserve_charge(struct fk_reserve *r)
     d->graph_reserved += r->bytes;
     if (d->graph_reserved > d->graph_reserved_high)
         d->graph_reserved_high = d->graph_reserved;
+    if (d->graph_reserved > d->graph_used_high)
+        d->graph_used_high = d->graph_reserved;
     return CUDA_SUCCESS;
 }
 
@@ -113,7 +115,8 @@ static CUresult get_mem(CUdevice dev, CUgraphMem_attribute a, void *out)
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     switch (a) {
-    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)out = d->graph_used; break;
+    /* "Used" is what graphs hold, not what their blocks fill: it falls only at a trim, with the reserved figure. */
+    case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)out = d->graph_reserved; break;
     case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)out = d->graph_used_high; break;
     case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: *(cuuint64_t *)out = d->graph_reserved; break;
     case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: *(cuuint64_t *)out = d->graph_reserved_high; break;
@@ -130,7 +133,7 @@ static CUresult set_mem(CUdevice dev, CUgraphMem_attribute a, const void *in)
     if (in == NULL || *(const cuuint64_t *)in != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (a == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-        d->graph_used_high = d->graph_used;
+        d->graph_used_high = d->graph_reserved;
     else if (a == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         d->graph_reserved_high = d->graph_reserved;
     else

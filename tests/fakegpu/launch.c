@@ -66,7 +66,7 @@ CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c)
     return CUDA_SUCCESS;
 }
 
-struct args { CUdeviceptr dst, src; size_t n; unsigned value, ms; };
+struct args { CUdeviceptr dst, src; size_t n; unsigned value, ms; uint64_t ns; };
 
 static struct args unpack(const struct fk_kernel *k)
 {
@@ -76,6 +76,15 @@ static struct args unpack(const struct fk_kernel *k)
     const char *name = k->f->builtin->name;
     if (strcmp(name, "fake_spin") == 0) {
         memcpy(&a.ms, k->args, 4);
+        return a;
+    }
+    if (strcmp(name, "spin") == 0) {
+        memcpy(&a.ns, k->args, 8);
+        return a;
+    }
+    if (strcmp(name, "poke") == 0) {
+        memcpy(&a.dst, k->args, 8);
+        a.n = 4;
         return a;
     }
     memcpy(&a.dst, k->args, 8);
@@ -131,14 +140,16 @@ CUresult fk_kernel_run(struct fk_kernel *k, struct fk_op *op)
     for (int i = 0; i < n; i++)
         if (!reachable(&r[i], op->ctx))
             return CUDA_ERROR_ILLEGAL_ADDRESS;
-    for (uint64_t until = fk_now_ns() + (uint64_t)a.ms * 1000000u, now; (now = fk_now_ns()) < until;) {
+    for (uint64_t until = fk_now_ns() + a.ns + (uint64_t)a.ms * 1000000u, now; (now = fk_now_ns()) < until;) {
         uint64_t left = until - now;
         struct timespec t = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
         nanosleep(&t, NULL);
     }
     if (a.n == 0 || op->fault)
         return CUDA_SUCCESS;
-    if (a.src != 0)
+    if (strcmp(k->f->builtin->name, "poke") == 0)
+        memcpy((void *)(uintptr_t)a.dst, &(uint32_t){7}, 4);
+    else if (a.src != 0)
         memmove((void *)(uintptr_t)a.dst, (void *)(uintptr_t)a.src, a.n);
     else if (strcmp(k->f->builtin->name, "fake_add") == 0)
         for (size_t i = 0; i < a.n; i++)

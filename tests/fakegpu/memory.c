@@ -40,17 +40,11 @@ void fk_block_destroy(struct fk_block *b)
 
 /* ---- plain and pitched ---- */
 
-/* A failed allocation waits for the device: only then does the driver know that nothing more can be had. */
-static CUdeviceptr take_or_wait(struct fk_dev *d, size_t bytes)
+/* A full card first gives up what its pools hold idle. A request that still finds no room is refused without waiting. */
+static CUdeviceptr take_or_trim(struct fk_dev *d, size_t bytes)
 {
     CUdeviceptr p = fk_plain_take(d, bytes);
-    if (p == 0 && fk_pool_trim_idle(d))
-        p = fk_plain_take(d, bytes);
-    if (p == 0) {
-        fk_wait_device(d->ordinal);
-        fk_pool_settle();
-    }
-    return p;
+    return p == 0 && fk_pool_trim_idle(d) ? fk_plain_take(d, bytes) : p;
 }
 
 static CUresult plain(CUdeviceptr *out, size_t bytes, enum fk_kind kind)
@@ -59,10 +53,11 @@ static CUresult plain(CUdeviceptr *out, size_t bytes, enum fk_kind kind)
     FK_TRY(fk_need_ctx(&c));
     FK_TRY(fk_capture_unsafe());
     struct fk_dev *d = &fk_devs[c->device];
-    *out = 0;
+    if (bytes == 0) /* a question of the size comes after that of the capture */
+        return CUDA_ERROR_INVALID_VALUE;
     if (fk_take_failure())
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUdeviceptr p = take_or_wait(d, bytes);
+    CUdeviceptr p = take_or_trim(d, bytes);
     if (p == 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct fk_block *b = fk_block_add(p, bytes, kind, c->device, c);
@@ -76,11 +71,11 @@ static CUresult plain(CUdeviceptr *out, size_t bytes, enum fk_kind kind)
 
 static CUresult do_alloc(CUdeviceptr *out, size_t bytes)
 {
-    if (out == NULL || bytes == 0)
+    if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     return plain(out, bytes, FK_DEVICE);
 }
-FK_API(cuMemAlloc_v2, (CUdeviceptr *out, size_t bytes), do_alloc(out, bytes))
+FK_API_CLEARED(cuMemAlloc_v2, (CUdeviceptr *out, size_t bytes), FK_CLEAR(out), do_alloc(out, bytes))
 
 static CUresult do_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_t height, unsigned element)
 {
@@ -89,16 +84,15 @@ static CUresult do_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_t h
     if (element != 4 && element != 8 && element != 16)
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = fk_up(width, FK_GRAIN), bytes;
-    if (row < width || __builtin_mul_overflow(row, height, &bytes)) {
-        *out = 0;
+    if (row < width || __builtin_mul_overflow(row, height, &bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    FK_TRY(plain(out, bytes, FK_PITCH));
-    *pitch = row;
-    return CUDA_SUCCESS;
+    struct fk_ctx *c;
+    FK_TRY(fk_need_ctx(&c));
+    *pitch = row; /* known, and written, before the memory is asked for */
+    return plain(out, bytes, FK_PITCH);
 }
-FK_API(cuMemAllocPitch_v2, (CUdeviceptr *out, size_t *pitch, size_t w, size_t h, unsigned element),
-       do_pitch(out, pitch, w, h, element))
+FK_API_CLEARED(cuMemAllocPitch_v2, (CUdeviceptr *out, size_t *pitch, size_t w, size_t h, unsigned element),
+               (FK_CLEAR(out), FK_CLEAR(pitch)), do_pitch(out, pitch, w, h, element))
 
 static CUresult do_free(CUdeviceptr p)
 {
@@ -143,7 +137,6 @@ static CUresult do_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
     FK_TRY(fk_capture_unsafe());
     struct fk_dev *d = &fk_devs[c->device];
     CUdeviceptr p = fk_take_failure() ? 0 : fk_extent_take(d, bytes);
-    *out = 0;
     if (p == 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct fk_block *b = fk_block_add(p, bytes, FK_MANAGED, c->device, c);
@@ -155,7 +148,7 @@ static CUresult do_managed(CUdeviceptr *out, size_t bytes, unsigned flags)
     *out = p;
     return CUDA_SUCCESS;
 }
-FK_API(cuMemAllocManaged, (CUdeviceptr *out, size_t bytes, unsigned flags), do_managed(out, bytes, flags))
+FK_API_CLEARED(cuMemAllocManaged, (CUdeviceptr *out, size_t bytes, unsigned flags), FK_CLEAR(out), do_managed(out, bytes, flags))
 
 /* ---- pinned ---- */
 
@@ -168,7 +161,6 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
         return CUDA_ERROR_INVALID_VALUE;
     FK_TRY(fk_need_ctx(&c));
     FK_TRY(fk_capture_unsafe());
-    *out = NULL;
     if (bytes == 0)
         return CUDA_SUCCESS;
     size_t len = fk_up(bytes, 4096);
@@ -186,25 +178,26 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
     *out = p;
     return CUDA_SUCCESS;
 }
-FK_API(cuMemAllocHost_v2, (void **out, size_t bytes), pinned(out, bytes, 0))
-FK_API(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags), pinned(out, bytes, flags))
+FK_API_CLEARED(cuMemAllocHost_v2, (void **out, size_t bytes), FK_CLEAR(out), pinned(out, bytes, 0))
+FK_API_CLEARED(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags), FK_CLEAR(out), pinned(out, bytes, flags))
 
 /* Both frees of host memory: the block must be of the kind and start at p; both wait for the device. */
-static CUresult host_gone(void *p, enum fk_kind kind, CUresult missing)
+static CUresult host_gone(void *p, enum fk_kind kind, CUresult null, CUresult missing)
 {
     FK_TRY(fk_ctx_error());
     FK_TRY(fk_capture_unsafe());
     struct fk_block *b = p != NULL ? fk_block_at((CUdeviceptr)(uintptr_t)p) : NULL;
     if (b == NULL || b->kind != kind || b->base != (CUdeviceptr)(uintptr_t)p || b->freeing)
-        return p == NULL ? CUDA_ERROR_INVALID_VALUE : missing;
+        return p == NULL ? null : missing;
     b->freeing = true;
     fk_wait_device(b->device);
     fk_pool_settle();
     fk_block_destroy(b);
     return fk_ctx_error();
 }
-FK_API(cuMemFreeHost, (void *p), host_gone(p, FK_HOST, CUDA_ERROR_INVALID_VALUE))
-FK_API(cuMemHostUnregister, (void *p), host_gone(p, FK_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
+FK_API(cuMemFreeHost, (void *p), host_gone(p, FK_HOST, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE))
+FK_API(cuMemHostUnregister, (void *p),
+       host_gone(p, FK_REGISTERED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
 
 static CUresult do_register(void *p, size_t bytes, unsigned flags)
 {

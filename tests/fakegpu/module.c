@@ -1,6 +1,6 @@
 /*
- * Modules, libraries, kernels and launches. Images are not read: any image loads, any kernel name is found. The
- * names in `builtins` do something; all others run and change nothing. A module's code is charged at the first
+ * Modules, libraries, kernels and launches. Binary images are not read: any loads, and any kernel name is found in
+ * it; a PTX text has the kernels that it declares. The names in `builtins` do something; all others run and change nothing. A module's code is charged at the first
  * launch of one of its kernels.
  */
 #define _GNU_SOURCE
@@ -17,6 +17,8 @@ static const struct fk_builtin builtins[] = {
     {"fake_slow_fill", 4, {8, 1, 8, 4}, {0, 8, 16, 24}}, /* (dst, value, bytes, ms): waits, then fills */
     {"fake_slow_copy", 4, {8, 8, 8, 4}, {0, 8, 16, 24}}, /* (dst, src, bytes, ms) */
     {"fake_add", 3, {8, 4, 8}, {0, 8, 16}},           /* (dst, value, words): adds to 32-bit words */
+    {"spin", 1, {8}, {0}},                            /* (u64 nanoseconds); only from PTX that declares it so */
+    {"poke", 1, {8}, {0}},                            /* (u64 address): stores the word 7; likewise */
 };
 static struct fk_module *modules;
 
@@ -36,9 +38,18 @@ static const struct fk_builtin *find_builtin(const char *name)
     return NULL;
 }
 
+/* The built-in meaning of a function; a plain English name also needs PTX with the parameters that it has here. */
+static const struct fk_builtin *meaning(const struct fk_func *f)
+{
+    const struct fk_builtin *b = find_builtin(f->name);
+    if (b != NULL && strncmp(b->name, "fake_", 5) != 0 && (f->params.count != 1 || f->params.size[0] != b->size[0]))
+        return NULL;
+    return b;
+}
+
 /* ---- modules ---- */
 
-static CUresult new_module(struct fk_module **out, const void *image, bool library)
+static CUresult new_module(struct fk_module **out, const void *image, bool text, bool library)
 {
     struct fk_ctx *c = NULL;
     if (out == NULL || image == NULL)
@@ -50,6 +61,7 @@ static CUresult new_module(struct fk_module **out, const void *image, bool libra
         return CUDA_ERROR_OUT_OF_MEMORY;
     m->ctx = c;
     m->library = library;
+    m->ptx = text ? fk_ptx_copy(image) : NULL;
     m->next = modules;
     modules = m;
     fk_handle_add(m, library ? FK_T_LIBRARY : FK_T_MODULE);
@@ -72,6 +84,7 @@ static void drop_module(struct fk_module *m)
         fk_handle_del(f);
         f->module = NULL; /* queued launches and graphs may still name it: kept, without a module */
     }
+    free(m->ptx);
     free(m);
 }
 
@@ -90,19 +103,19 @@ void fk_modules_destroy(struct fk_ctx *c)
 
 static CUresult load_file(CUmodule *out, const char *name)
 {
-    return name == NULL ? CUDA_ERROR_INVALID_VALUE : new_module((struct fk_module **)out, name, false);
+    return name == NULL ? CUDA_ERROR_INVALID_VALUE : new_module((struct fk_module **)out, name, false, false);
 }
 FK_API(cuModuleLoad, (CUmodule *out, const char *name), load_file(out, name))
-FK_API(cuModuleLoadData, (CUmodule *out, const void *image), new_module((struct fk_module **)out, image, false))
+FK_API(cuModuleLoadData, (CUmodule *out, const void *image), new_module((struct fk_module **)out, image, true, false))
 FK_API(cuModuleLoadDataEx, (CUmodule *out, const void *image, unsigned n, CUjit_option *o, void **v),
-       ((void)n, (void)o, (void)v, new_module((struct fk_module **)out, image, false)))
-FK_API(cuModuleLoadFatBinary, (CUmodule *out, const void *image), new_module((struct fk_module **)out, image, false))
+       ((void)n, (void)o, (void)v, new_module((struct fk_module **)out, image, true, false)))
+FK_API(cuModuleLoadFatBinary, (CUmodule *out, const void *image), new_module((struct fk_module **)out, image, true, false))
 FK_API(cuLibraryLoadData,
        (CUlibrary *out, const void *code, CUjit_option *o, void **ov, unsigned n, CUlibraryOption *lo, void **lov, unsigned ln),
-       ((void)o, (void)ov, (void)n, (void)lo, (void)lov, (void)ln, new_module((struct fk_module **)out, code, true)))
+       ((void)o, (void)ov, (void)n, (void)lo, (void)lov, (void)ln, new_module((struct fk_module **)out, code, true, true)))
 FK_API(cuLibraryLoadFromFile,
        (CUlibrary *out, const char *name, CUjit_option *o, void **ov, unsigned n, CUlibraryOption *lo, void **lov, unsigned ln),
-       ((void)o, (void)ov, (void)n, (void)lo, (void)lov, (void)ln, new_module((struct fk_module **)out, name, true)))
+       ((void)o, (void)ov, (void)n, (void)lo, (void)lov, (void)ln, new_module((struct fk_module **)out, name, false, true)))
 
 static CUresult unload(void *h, enum fk_type type)
 {
@@ -137,13 +150,17 @@ static CUresult get_func(struct fk_func **out, void *h, enum fk_type type, const
             *out = f;
             return CUDA_SUCCESS;
         }
+    struct fk_params params = {0};
+    if (m->ptx != NULL && !fk_ptx_params(m->ptx, name, &params))
+        return CUDA_ERROR_NOT_FOUND;
     struct fk_func *f = calloc(1, sizeof *f);
     if (f == NULL || (f->name = strdup(name)) == NULL) {
         free(f);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     f->module = m;
-    f->builtin = find_builtin(name);
+    f->params = params;
+    f->builtin = meaning(f);
     f->attrs[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
     f->attrs[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32;
     f->attrs[CU_FUNC_ATTRIBUTE_PTX_VERSION] = f->attrs[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90;
@@ -270,6 +287,12 @@ static CUresult param_info(void *h, size_t index, size_t *offset, size_t *size)
     struct fk_func *f = h;
     if (!fk_handle_is(h, FK_T_FUNC))
         return CUDA_ERROR_INVALID_HANDLE;
+    if (offset != NULL && index < f->params.count) {
+        *offset = f->params.offset[index];
+        if (size != NULL)
+            *size = f->params.size[index];
+        return CUDA_SUCCESS;
+    }
     if (offset == NULL || f->builtin == NULL || index >= (size_t)f->builtin->nargs)
         return CUDA_ERROR_INVALID_VALUE;
     *offset = f->builtin->offset[index];

@@ -62,7 +62,7 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
             return CUDA_ERROR_INVALID_VALUE;
         PUT(void *, (uintptr_t)p);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: PUT(unsigned, b->sync_memops);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: PUT(unsigned, b->sync_memops || b->kind == FK_MANAGED);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: PUT(unsigned long long, b->buffer_id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: PUT(unsigned, b->kind == FK_MANAGED);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: PUT(int, b->device);
@@ -72,7 +72,7 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
     case CU_POINTER_ATTRIBUTE_MAPPED: PUT(unsigned, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         PUT(unsigned long long, b->vmm != NULL ? b->vmm->prop.requestedHandleTypes : 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: PUT(unsigned, !host && b->kind != FK_MANAGED);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: PUT(unsigned, !host && b->kind != FK_MANAGED && b->kind != FK_ASYNC);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: PUT(unsigned, access_flags(b));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, b->pool);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: PUT(size_t, mapping);

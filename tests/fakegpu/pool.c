@@ -223,7 +223,11 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
     } else if (!fk_handle_is(p, FK_T_POOL) || p->destroyed) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *out = 0;
+    if (s->cap == NULL) {
+        if (s->legacy)
+            FK_TRY(fk_capture_legacy(s->ctx));
+        FK_TRY(fk_capture_unsafe());
+    }
     if (bytes == 0)
         return CUDA_SUCCESS;
     if (s->cap != NULL) {
@@ -233,8 +237,6 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
         *out = node->block->base;
         return CUDA_SUCCESS;
     }
-    if (s->legacy)
-        FK_TRY(fk_capture_legacy(s->ctx));
     size_t n = fk_up(bytes, FK_GRAIN);
     struct fk_dev *d = &fk_devs[p->device];
     if (fk_take_failure() || n < bytes || n > d->span)
@@ -261,8 +263,10 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
     *out = at;
     return CUDA_SUCCESS;
 }
-FK_API_PT(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr *out, size_t n, CUstream h), allocate(out, n, NULL, h, PT))
-FK_API_PT(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream h),
+FK_API_PT_CLEARED(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr *out, size_t n, CUstream h), FK_CLEAR(out),
+                  allocate(out, n, NULL, h, PT))
+FK_API_PT_CLEARED(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
+                  (CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream h), FK_CLEAR(out),
           (p == NULL ? CUDA_ERROR_INVALID_VALUE : allocate(out, n, (struct fk_pool *)p, h, PT)))
 
 /* Takes the block out of its pool's books; the piece is reusable as `op` allows (NULL: at once). */
@@ -310,8 +314,13 @@ static CUresult do_free(CUdeviceptr a, CUstream h, int pt)
 {
     struct fk_stream *s;
     FK_STREAM_PT(h, pt, &s);
+    if (s->cap == NULL) {
+        if (s->legacy)
+            FK_TRY(fk_capture_legacy(s->ctx));
+        FK_TRY(fk_capture_unsafe());
+    }
     if (a == 0)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_SUCCESS; /* and no node in a captured graph */
     struct fk_block *b = fk_block_at(a);
     if (b == NULL || b->base != a || b->freeing)
         return CUDA_ERROR_INVALID_VALUE;
@@ -326,8 +335,6 @@ static CUresult do_free(CUdeviceptr a, CUstream h, int pt)
     struct fk_work w = {.type = FK_W_FREE, .u.mem = {a, b->size, b->device}};
     switch (b->kind) {
     case FK_ASYNC:
-        if (s->legacy)
-            FK_TRY(fk_capture_legacy(s->ctx));
         FK_TRY(fk_submit(s, &w, &op));
         retire(b, op);
         fk_op_unref(op);

@@ -21,6 +21,8 @@ static const struct symbol table[] = {
 };
 #define NTABLE (sizeof table / sizeof table[0])
 
+/* Stands for the status that the first form of the call does not have. */
+static CUdriverProcAddressQueryResult no_status;
 static const struct fk_api **exports; /* sorted by name */
 static size_t nexports;
 
@@ -50,12 +52,16 @@ static void *address_of(const char *name)
     return p;
 }
 
+/* A negative version is no bound at all: the driver then hands out its newest variant. */
 static CUresult resolve(const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
     const struct symbol *hit = NULL;
     bool known = false;
     fk_config_load();
-    if (name == NULL || version > fk_cfg.driver_version || flags > 3)
+    bool first_form = status == &no_status;
+    if (version < 0)
+        version = fk_cfg.driver_version;
+    if (version > fk_cfg.driver_version || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
     if (exports == NULL)
         sort_exports();
@@ -72,7 +78,9 @@ static CUresult resolve(const char *name, void **out, int version, cuuint64_t fl
         bool pt = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && hit->pt[0] != '\0' && version >= hit->pt_version;
         found = address_of(pt ? hit->pt : hit->name);
     }
-    *out = found; /* a NULL output faults here, as on the real driver */
+    if (found == NULL && first_form)
+        return CUDA_ERROR_NOT_FOUND; /* it has no status to say so */
+    *out = found; /* a NULL output faults here, and a NULL name above, as on the real driver */
     if (status != NULL)
         *status = found != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
                   : known     ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
@@ -80,7 +88,7 @@ static CUresult resolve(const char *name, void **out, int version, cuuint64_t fl
     return CUDA_SUCCESS;
 }
 FK_API_EARLY(cuGetProcAddress, (const char *name, void **out, int version, cuuint64_t flags),
-             resolve(name, out, version, flags, NULL))
+             resolve(name, out, version, flags, &no_status))
 FK_API_EARLY(cuGetProcAddress_v2,
              (const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status),
              resolve(name, out, version, flags, status))

@@ -143,7 +143,6 @@ static CUresult do_query(CUstream h, int pt)
     struct fk_stream *s;
     FK_STREAM_PT(h, pt, &s);
     FK_TRY(fk_stream_sync_check(s));
-    FK_TRY(fk_capture_unsafe());
     if (fk_stream_busy(s))
         return CUDA_ERROR_NOT_READY;
     fk_synchronised();
@@ -181,19 +180,22 @@ static CUresult property(CUstream h, int pt, struct fk_stream **s, const void *o
     return fk_stream_get(h, pt, s);
 }
 
-#define GETTER(fn, type, value)                                  \
+/* Of a captured stream only the context and the priority may be asked: the other questions end its capture. */
+#define GETTER(fn, type, value, allowed)                         \
     static CUresult fn(CUstream h, type *out, int pt)            \
     {                                                            \
         struct fk_stream *s;                                     \
         FK_TRY(property(h, pt, &s, out));                        \
+        if (!(allowed))                                          \
+            FK_TRY(fk_capture_untouched(s));                     \
         *out = (type)(value);                                    \
         return CUDA_SUCCESS;                                     \
     }
-GETTER(get_ctx, CUcontext, s->ctx)
-GETTER(get_id, unsigned long long, s->id)
-GETTER(get_flags, unsigned, s->flags)
-GETTER(get_priority, int, s->priority)
-GETTER(get_device, CUdevice, s->ctx->device)
+GETTER(get_ctx, CUcontext, s->ctx, true)
+GETTER(get_id, unsigned long long, s->id, false)
+GETTER(get_flags, unsigned, s->flags, false)
+GETTER(get_priority, int, s->priority, true)
+GETTER(get_device, CUdevice, s->ctx->device, false)
 FK_API_PT(cuStreamGetCtx, cuStreamGetCtx_ptsz, (CUstream h, CUcontext *out), get_ctx(h, out, PT))
 FK_API_PT(cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz, (CUstream h, CUcontext *out, CUgreenCtx *green),
           (green != NULL ? (void)(*green = NULL) : (void)0, get_ctx(h, out, PT)))

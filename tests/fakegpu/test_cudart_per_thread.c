@@ -106,6 +106,7 @@ START_TEST(a_batch_of_copies)
     OK(cudaMalloc(&p, 8));
     OK(cudaMemset(p, 1, 4));
     OK(cudaMemset((char *)p + 4, 2, 4));
+    OK(cudaDeviceSynchronize()); /* the stream of the copies is none of the threads' own */
     srcs[0] = (char *)p + 4;
     srcs[1] = p;
     dsts[0] = out;

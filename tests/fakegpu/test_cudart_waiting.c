@@ -112,14 +112,14 @@ START_TEST(free_of_managed_memory_waits)
 }
 END_TEST
 
-START_TEST(a_malloc_that_fails_waits)
+START_TEST(a_malloc_that_fails_does_not_wait)
 {
     void *p;
 
     begin();
     start_kernel();
     IS(cudaMalloc(&p, (size_t)512 << 30), cudaErrorMemoryAllocation);
-    it_waited();
+    it_did_not_wait();
 }
 END_TEST
 
@@ -245,7 +245,7 @@ END_TEST
 
 RUN_TESTS("waiting", free_of_one_byte_waits, free_of_64_mib_waits, driver_free_waits,
           free_of_pinned_memory_waits, unregistering_waits, free_of_an_array_waits,
-          free_of_managed_memory_waits, a_malloc_that_fails_waits, frees_of_null_do_not_wait,
+          free_of_managed_memory_waits, a_malloc_that_fails_does_not_wait, frees_of_null_do_not_wait,
           bad_frees_do_not_wait, allocations_and_registration_do_not_wait, questions_do_not_wait,
           the_vmm_cycle_does_not_wait, a_pool_trim_does_not_wait,
           free_of_a_stream_ordered_block_in_flight_is_error_700,

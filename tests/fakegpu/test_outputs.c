@@ -17,6 +17,15 @@ START_TEST(failed_allocations_write_null)
     p = MARK;
     GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocAsync(&p, TOO_MUCH, s));
     ck_assert_uint_eq(p, 0);
+    void *h = &p;
+    GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemHostAlloc(&h, (size_t)1 << 62, 0));
+    ck_assert_ptr_null(h);
+    h = &p;
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemHostAlloc(&h, 4096, 0x8000));
+    ck_assert_ptr_null(h);
+    p = MARK;
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&p, 4096, 0));
+    ck_assert_uint_eq(p, 0);
     OK(cuMemAlloc(&p, 4096)); /* nothing sticks */
 }
 END_TEST
@@ -34,16 +43,37 @@ START_TEST(failed_vmm_calls_leave_their_outputs_alone)
 }
 END_TEST
 
+START_TEST(a_refused_pitch_is_written_once_it_is_known)
+{
+    CUdeviceptr p = MARK;
+    size_t pitch = 77;
+    start();
+    GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocPitch(&p, &pitch, (size_t)1 << 32, 4096, 4));
+    ck_assert_uint_eq(p, 0);
+    ck_assert_uint_eq(pitch, (size_t)1 << 32);
+    p = MARK;
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAllocPitch(&p, &pitch, 1000, 10, 3));
+    ck_assert_uint_eq(p, 0);
+    ck_assert_uint_eq(pitch, 0);
+}
+END_TEST
+
 START_TEST(size_zero)
 {
     CUdeviceptr p = MARK;
-    size_t pitch;
+    size_t pitch = 77;
     void *h = &p;
     start();
     CUstream s = new_stream();
     GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAlloc(&p, 0));
+    ck_assert_uint_eq(p, 0);
+    p = MARK;
     GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAllocPitch(&p, &pitch, 0, 4, 4));
+    ck_assert_uint_eq(p, 0);
+    ck_assert_uint_eq(pitch, 0);
+    p = MARK;
     GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&p, 0, CU_MEM_ATTACH_GLOBAL));
+    ck_assert_uint_eq(p, 0);
     OK(cuMemAllocAsync(&p, 0, s));
     OK(cuMemAllocHost(&h, 0));
     OK(cuMemHostAlloc(&h, 0, 0));
@@ -65,8 +95,9 @@ END_TEST
 
 static void *without_context(void *arg)
 {
-    CUdeviceptr p = *(CUdeviceptr *)arg, q;
+    CUdeviceptr p = *(CUdeviceptr *)arg, q = MARK;
     GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemAlloc(&q, 4096));
+    ck_assert_uint_eq(q, 0);
     GIVES(CUDA_ERROR_INVALID_CONTEXT, cuMemGetInfo(NULL, NULL));
     OK(cuMemFree(p));
     return NULL;
@@ -84,7 +115,7 @@ START_TEST(a_thread_without_a_context_may_free_but_not_allocate)
 }
 END_TEST
 
-START_TEST(a_forked_child_gets_3_and_keeps_its_outputs)
+START_TEST(a_forked_child_gets_3_and_no_address)
 {
     int status;
     start();
@@ -92,7 +123,7 @@ START_TEST(a_forked_child_gets_3_and_keeps_its_outputs)
     if (child == 0) {
         CUdeviceptr p = MARK;
         int n = 77;
-        bool ok = cuMemAlloc(&p, 4096) == CUDA_ERROR_NOT_INITIALIZED && p == MARK && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+        bool ok = cuMemAlloc(&p, 4096) == CUDA_ERROR_NOT_INITIALIZED && p == 0 && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
                   cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED && n == 77;
         _exit(ok ? 0 : 1);
     }
@@ -174,10 +205,11 @@ static void fill(TCase *t)
 {
     tcase_add_test(t, failed_allocations_write_null);
     tcase_add_test(t, failed_vmm_calls_leave_their_outputs_alone);
+    tcase_add_test(t, a_refused_pitch_is_written_once_it_is_known);
     tcase_add_test(t, size_zero);
     tcase_add_test(t, memory_queries_take_null_outputs_and_totals_agree);
     tcase_add_test(t, a_thread_without_a_context_may_free_but_not_allocate);
-    tcase_add_test(t, a_forked_child_gets_3_and_keeps_its_outputs);
+    tcase_add_test(t, a_forked_child_gets_3_and_no_address);
     tcase_add_test(t, a_child_forked_before_cuda_starts_afresh);
     tcase_add_test(t, late_calls_get_4);
     tcase_add_test(t, after_700_a_reset_and_an_allocation_give_46);

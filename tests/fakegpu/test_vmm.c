@@ -46,19 +46,56 @@ START_TEST(a_double_unmap_succeeds)
 }
 END_TEST
 
+/* A reservation of `bytes` with 64 MiB of room behind it that nobody holds. */
+static CUdeviceptr reserve_before_room(size_t bytes)
+{
+    CUdeviceptr p, wide = reserve(bytes + 64 * MIB);
+    OK(cuMemAddressFree(wide, bytes + 64 * MIB));
+    OK(cuMemAddressReserve(&p, bytes, 0, wide, 0));
+    ck_assert_uint_eq(p, wide);
+    return p;
+}
+
 START_TEST(a_map_past_its_reservation_succeeds_and_blocks_its_release)
 {
     start();
-    CUdeviceptr wide = reserve(64 * MIB); /* room that is free again, so that nothing else lies behind p */
-    OK(cuMemAddressFree(wide, 64 * MIB));
-    CUdeviceptr p;
-    OK(cuMemAddressReserve(&p, 2 * MIB, 0, wide, 0));
-    ck_assert_uint_eq(p, wide);
+    CUdeviceptr p = reserve_before_room(8 * MIB);
     CUmemGenericAllocationHandle h = handle(4 * MIB);
-    OK(cuMemMap(p, 4 * MIB, 0, h, 0));
-    ck_assert_int_ne(cuMemAddressFree(p, 2 * MIB), CUDA_SUCCESS);
-    OK(cuMemUnmap(p, 4 * MIB));
-    OK(cuMemAddressFree(p, 2 * MIB));
+    for (int i = 0; i < 2; i++) { /* the room behind is free again after the unmap */
+        OK(cuMemMap(p + 6 * MIB, 4 * MIB, 0, h, 0));
+        GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(p, 8 * MIB));
+        OK(cuMemUnmap(p + 6 * MIB, 4 * MIB));
+    }
+    OK(cuMemAddressFree(p, 8 * MIB));
+}
+END_TEST
+
+START_TEST(a_map_far_past_its_reservation_or_past_one_page_is_refused)
+{
+    start();
+    CUdeviceptr page = reserve_before_room(2 * MIB), p = reserve_before_room(8 * MIB);
+    CUmemGenericAllocationHandle h = handle(4 * MIB), large = handle(64 * MIB);
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemMap(page, 4 * MIB, 0, h, 0));
+    OK(cuMemAddressFree(page, 2 * MIB));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemMap(p + 6 * MIB, 64 * MIB, 0, large, 0));
+    OK(cuMemAddressFree(p, 8 * MIB));
+}
+END_TEST
+
+START_TEST(a_map_across_two_reservations_blocks_both)
+{
+    CUdeviceptr second;
+    start();
+    CUdeviceptr first = reserve_before_room(2 * MIB);
+    OK(cuMemAddressReserve(&second, 2 * MIB, 0, first + 2 * MIB, 0));
+    ck_assert_uint_eq(second, first + 2 * MIB);
+    CUmemGenericAllocationHandle h = handle(4 * MIB);
+    OK(cuMemMap(first, 4 * MIB, 0, h, 0));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(first, 2 * MIB));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(second, 2 * MIB));
+    OK(cuMemUnmap(first, 4 * MIB));
+    OK(cuMemAddressFree(second, 2 * MIB));
+    OK(cuMemAddressFree(first, 2 * MIB));
 }
 END_TEST
 
@@ -169,6 +206,8 @@ static void fill(TCase *t)
     tcase_add_test(t, partial_and_offset_maps_give_801);
     tcase_add_test(t, a_double_unmap_succeeds);
     tcase_add_test(t, a_map_past_its_reservation_succeeds_and_blocks_its_release);
+    tcase_add_test(t, a_map_far_past_its_reservation_or_past_one_page_is_refused);
+    tcase_add_test(t, a_map_across_two_reservations_blocks_both);
     tcase_add_test(t, memory_counts_from_create_to_the_last_holder);
     tcase_add_test(t, two_mappings_show_the_same_bytes);
     tcase_add_test(t, contents_survive_unmap_and_map_at_the_same_address);

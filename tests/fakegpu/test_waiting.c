@@ -101,12 +101,16 @@ START_TEST(vmm_calls_do_not_wait)
 }
 END_TEST
 
-START_TEST(an_allocation_that_fails_for_memory_waits)
+START_TEST(an_allocation_that_fails_for_memory_does_not_wait)
 {
     CUdeviceptr p;
+    size_t f, t;
     start();
     CUstream s = new_stream();
-    WAITS(s, CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, 4096 * GIB));
+    OK(cuMemGetInfo(&f, &t));
+    PASSES(s, CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, 4096 * GIB));
+    PASSES(s, CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, t));
+    PASSES(s, CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, f + 64 * MIB));
 }
 END_TEST
 
@@ -161,7 +165,7 @@ static void fill(TCase *t)
     tcase_add_test(t, null_and_bad_frees_do_not_wait);
     tcase_add_test(t, allocations_and_queries_do_not_wait);
     tcase_add_test(t, vmm_calls_do_not_wait);
-    tcase_add_test(t, an_allocation_that_fails_for_memory_waits);
+    tcase_add_test(t, an_allocation_that_fails_for_memory_does_not_wait);
     tcase_add_test(t, a_free_of_a_stream_ordered_block_does_not_wait);
     tcase_add_test(t, a_stream_ordered_block_freed_in_flight_is_error_700);
     tcase_add_test(t, a_block_in_use_survives_until_its_free_has_waited);

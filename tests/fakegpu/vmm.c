@@ -83,8 +83,8 @@ static CUresult do_address_free(CUdeviceptr p, size_t n)
         struct reservation *r = *at;
         if (r->p != p || r->n != n)
             continue;
-        /* Anything mapped inside, or reaching out of it, keeps the reservation. */
-        struct fk_block *b = fk_block_next(p);
+        /* Anything mapped inside, or reaching into it or out of it, keeps the reservation. */
+        struct fk_block *b = fk_block_at(p) != NULL ? fk_block_at(p) : fk_block_next(p);
         if (b != NULL && b->kind == FK_VMM && b->base < p + n)
             return CUDA_ERROR_INVALID_VALUE;
         *at = r->next;
@@ -233,6 +233,35 @@ static char *bytes_of(const struct fk_vmm *h)
     return h->imported ? h->import_va : fk_devs[h->device].va + h->offset;
 }
 
+static struct reservation *reserved_at(CUdeviceptr p)
+{
+    struct reservation *r = reservations;
+    while (r != NULL && (p < r->p || p >= r->p + r->n))
+        r = r->next;
+    return r;
+}
+
+/*
+ * A map may reach past its reservation: into the next one, or into address space of the driver's that nobody reserved.
+ * How much of that lies there depends on the driver's own layout. Seen on an H200: none behind a reservation of one
+ * page, a few pages behind larger ones, never as much as 64 MiB.
+ */
+static bool claim_beyond(const struct reservation *r, CUdeviceptr end)
+{
+    for (CUdeviceptr at = r->p + r->n; at < end;) {
+        const struct reservation *next = reserved_at(at);
+        if (next != NULL) {
+            at = next->p + next->n;
+            continue;
+        }
+        size_t beyond = (size_t)(end - at);
+        return r->n > FK_PAGE && beyond < 32 * FK_PAGE - FK_PAGE &&
+               mmap((void *)(uintptr_t)at, beyond, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
+    }
+    return true;
+}
+
 static CUresult do_map(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAllocationHandle v, unsigned long long flags)
 {
     struct fk_vmm *h;
@@ -242,16 +271,9 @@ static CUresult do_map(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAlloc
         return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || n != h->size)
         return n > h->size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-    struct reservation *r = reservations;
-    while (r != NULL && (p < r->p || p >= r->p + r->n))
-        r = r->next;
+    struct reservation *r = reserved_at(p);
     struct fk_block *next = fk_block_next(p);
-    if (r == NULL || fk_block_at(p) != NULL || (next != NULL && next->base < p + n))
-        return CUDA_ERROR_INVALID_VALUE;
-    /* A map may reach past its reservation; the driver lets it, and the pages there must be free of other use. */
-    size_t beyond = p + n > r->p + r->n ? (size_t)(p + n - (r->p + r->n)) : 0;
-    if (beyond != 0 && mmap((void *)(uintptr_t)(r->p + r->n), beyond, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+    if (r == NULL || fk_block_at(p) != NULL || (next != NULL && next->base < p + n) || !claim_beyond(r, p + n))
         return CUDA_ERROR_INVALID_VALUE;
     void *to = (void *)(uintptr_t)p;
     if (mremap(bytes_of(h), 0, n, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
@@ -274,9 +296,7 @@ static CUresult do_unmap(CUdeviceptr p, size_t n)
     FK_TRY(fk_ctx_error());
     if (p == 0 || p % FK_PAGE != 0 || n == 0 || n % FK_PAGE != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct reservation *r = reservations;
-    while (r != NULL && (p < r->p || p >= r->p + r->n))
-        r = r->next;
+    struct reservation *r = reserved_at(p);
     struct fk_block *b = fk_block_at(p);
     if (r == NULL || (b != NULL && (b->kind != FK_VMM || b->base != p)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -288,6 +308,9 @@ static CUresult do_unmap(CUdeviceptr p, size_t n)
         fk_fault_users(b->base, b->size);
         mmap((void *)(uintptr_t)b->base, b->size, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        for (CUdeviceptr at = b->base; at < b->base + b->size; at += FK_PAGE)
+            if (reserved_at(at) == NULL) /* claimed for the map alone */
+                munmap((void *)(uintptr_t)at, FK_PAGE);
         fk_block_remove(b);
         h->maps--;
         maybe_free(h);
