@@ -326,6 +326,11 @@ void do_capture(struct lane *l, struct op *op)
 		observe(l, "destroy", (int)cudaStreamDestroy(later));
 	if (code != 0 || graph == NULL)
 		return;
+	if (!graph_valid(l, &g)) {
+		/* A block of its nodes was freed inside: what instantiating does then is not defined. */
+		observe(l, "destroy", (int)cudaGraphDestroy(graph));
+		return;
+	}
 	size_t nodes = 0;
 	observe(l, "nodes", (int)cudaGraphGetNodes(graph, NULL, &nodes));
 	observe(l, "count", (int64_t)nodes);

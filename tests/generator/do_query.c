@@ -22,7 +22,8 @@ static void driver_attribute(struct lane *l, struct op *op, const void *p)
 	static const CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
 		CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
-	CUpointer_attribute a = which[pick(&op->random, sizeof which / sizeof which[0])];
+	/* The last one is what the driver has mapped for several blocks, of other threads too. */
+	CUpointer_attribute a = which[pick(&op->random, sizeof which / sizeof which[0] - (program.threads > 1))];
 	uint64_t value = 0;
 	observe(l, "attribute", a);
 	observe(l, "code", (int)op->cu->p_cuPointerGetAttribute(&value, a, address(p)));
