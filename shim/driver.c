@@ -8,6 +8,7 @@
 #include "shim/gate.h"
 #include "shim/hook.h"
 #include "shim/modules.h"
+#include "shim/plant.h"
 #include "shim/real.h"
 #include "shim/record.h"
 
@@ -47,7 +48,8 @@ void *tn_driver_hook_of(const void *real, int *api)
     for (unsigned i = bucket(real); by_address[i].real; i = (i + 1) % BUCKETS) {
         if (by_address[i].real != real) continue;
         *api = by_address[i].api;
-        return tn_api_rows[by_address[i].api].hook;
+        TN_PLANT_POINT(variant, api);
+        return tn_api_rows[*api].hook;
     }
     return NULL;
 }
@@ -88,6 +90,7 @@ static void publish(const tn_driver_functions *fn, const tn_module_info *m)
 #include "shim/api_driver_copy.def"
 #undef TN_DRIVER
     tn_real = *fn;
+    TN_PLANT_POINT(functions, &tn_real);
 }
 
 int tn_driver_bind(void *handle, const char *path)
