@@ -19,8 +19,6 @@
 #define SUPPORTED 0
 #endif
 
-/* 480 chains of 17 frames that have nothing in common; 250 KiB a thread, of which only what is used is ever touched. A full cache starts afresh. */
-#define NODES 8192u
 #define INDEX_BITS 14
 #define INDEX (1u << INDEX_BITS)
 #define RULES 512u
@@ -50,7 +48,7 @@ struct tn_slots {
     uint32_t count;       /* nodes in use; the first one is none */
     uint16_t index[INDEX]; /* nodes by (parent, expected): those at the hook's caller and second and later children */
     rule_entry rules[RULES];
-    node nodes[NODES];
+    node nodes[TN_SLOTS_NODES];
 };
 
 int tn_slots_mode = TN_SLOTS_DEFAULT;
@@ -252,7 +250,7 @@ int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t
     int count = checks_of(c, frame, frames, n, max, checks);
     if (count == 0)
         return 0;
-    if (c->count + (uint32_t)count > NODES)
+    if (c->count + (uint32_t)count > TN_SLOTS_NODES)
         clear(c);
     node *e = NULL, *next;
     int i = 0;
@@ -302,11 +300,6 @@ const tn_slots *tn_slots_mine(void)
 uint32_t tn_slots_count(const tn_slots *c)
 {
     return c->count - 1;
-}
-
-uint64_t tn_slots_bytes(void)
-{
-    return sizeof(tn_slots);
 }
 
 /* ---- a thread's own */

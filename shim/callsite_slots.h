@@ -16,6 +16,10 @@
 
 #include <stdint.h>
 
+/* 480 chains of 17 frames that have nothing in common and no frame pointers; 250 KiB a thread, of which only what is used is ever touched. A full
+ * cache starts afresh. */
+#define TN_SLOTS_NODES 8192u
+
 /* Off: every look-up misses. Check: whatever is found is also looked up the long way by tn_callsite(); the answer is the long way's, hits and
  * differences are counted. Set before the first CUDA call. */
 enum { TN_SLOTS_OFF = 0, TN_SLOTS_ON, TN_SLOTS_CHECK };
@@ -45,8 +49,7 @@ uint32_t tn_slots_find_in(const tn_slots *c, uint64_t epoch, uint64_t caller, ui
 int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t *frames, int n, int max, uint32_t site);
 /* The calling thread's, or NULL. */
 const tn_slots *tn_slots_mine(void);
-/* Checked words now held, roots included. */
+/* Words to compare that are held now: always fewer than TN_SLOTS_NODES. */
 uint32_t tn_slots_count(const tn_slots *c);
-uint64_t tn_slots_bytes(void);
 
 #endif
