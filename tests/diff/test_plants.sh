@@ -1,0 +1,36 @@
+#!/bin/sh
+# Each fault planted in the shim is noticed by at least one program; the same build without a fault by none.
+. "$1"
+export TENURE_LIB="$STAGE/shim/libtenure_planted.so"
+failures=0
+
+# planted FAULT PROGRAM...: the programs that should notice; which ones did is printed.
+planted() {
+    fault=$1
+    shift
+    TN_PLANT=$fault suite record -p "$@" >"$STAGE/out"
+    noticed=$(sed -n 's/^not ok record\.\([^:]*\): differs$/\1/p' "$STAGE/out" | tr '\n' ' ')
+    if [ -n "$noticed" ]; then
+        echo "ok plants.$fault"
+        echo "    noticed by $noticed"
+    else
+        echo "not ok plants.$fault: nobody noticed"
+        cat "$STAGE/out"
+        failures=1
+    fi
+}
+
+if suite record -p alignment cross_level oom_retry per_thread query_threads waiting >"$STAGE/out" && [ "$(grep -c '^ok ' "$STAGE/out")" = 6 ]; then
+    echo "ok plants.none"
+else
+    echo "not ok plants.none: the build without a fault is noticed"
+    cat "$STAGE/out"
+    failures=1
+fi
+planted wrong_code oom_retry
+planted lost_error cross_level
+planted extra_wait waiting
+planted stray_context query_threads
+planted missed_variant per_thread
+planted small_alignment alignment
+exit $failures
