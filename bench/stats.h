@@ -1,0 +1,25 @@
+/* What the benchmarks share: clocks, a fixed core, and one way of stating a result (median, 10th and 90th percentile, one JSON object
+ * a line). No state of its own but the pinned core; samples belong to the caller. Any thread, each with its own samples. */
+#ifndef TENURE_BENCH_STATS_H
+#define TENURE_BENCH_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Nanoseconds of processor time of the calling thread: what a busy machine's other programs cannot lengthen. */
+double bench_cpu_ns(void);
+/* Nanoseconds of CLOCK_MONOTONIC. */
+double bench_wall_ns(void);
+
+/* Keeps the calling thread (and threads it makes later) on the n-th of the cores it may run on, counted from the last. A machine
+ * with fewer cores gives its first one. Returns the core's number, -1 where the system refuses. */
+int bench_pin(unsigned n);
+
+/* Sorts the samples. `q` from 0 to 1; no sample gives NaN. */
+double bench_quantile(double *samples, size_t n, double q);
+
+/* One line on stdout: {"group":..,"case":..,"unit":..,"clock":..,"median":..,"p10":..,"p90":..,"samples":..}. Sorts the samples. The
+ * texts must need no escaping. */
+void bench_print(const char *group, const char *name, const char *unit, const char *clock, double *samples, size_t n);
+
+#endif
