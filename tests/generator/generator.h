@@ -119,6 +119,7 @@ struct lane {
 	unsigned generation;
 	unsigned char *heap, *scratch; /* 4 REACH of ordinary memory, REACH of copied back bytes */
 	void *to_register[BLOCKS * MAX_DEVICES]; /* ordinary memory to register, kept until the end */
+	uint64_t spent_ns[OP_KINDS], carried[OP_KINDS]; /* for --times */
 	uint64_t observed, acted; /* in this operation; operations that observed anything but the last error */
 	char line[8192];
 	size_t line_used;
@@ -130,7 +131,8 @@ struct program {
 	int threads, devices;
 	bool alone;   /* nobody else uses the card: a part of it can be asked for */
 	bool fault;   /* the last operation is an illegal access */
-	bool trace, list;
+	bool trace, list, times;
+	uint32_t reset_rounds; /* one round in so many begins with a reset of a device */
 	size_t card_bytes;
 	unsigned char *included; /* by index; NULL: all */
 };
@@ -140,6 +142,7 @@ extern struct program program;
 
 /* The operation of that index. */
 void op_decide(struct op *op, uint32_t index);
+const char *op_kind_name(enum op_kind kind);
 /* A few words on it, for people, in text. */
 void op_describe(const struct op *op, char *text, size_t size);
 /* Whether this round may hold captures; then no thread waits for a whole device. */

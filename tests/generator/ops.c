@@ -17,9 +17,6 @@ static const struct {
 	[OP_HAND] = {"hand", 15},       [OP_CONTEXT] = {"context", 9}, [OP_RESET] = {"reset", 0},  [OP_FAULT] = {"fault", 0},
 };
 
-/* One round in so many begins with a reset. */
-#define RESET_ROUNDS 150
-
 static struct random random_of(uint64_t salt, uint64_t number)
 {
 	struct random r = {program.seed * 0xD1B54A32D192ED03u + salt};
@@ -31,7 +28,7 @@ static struct random random_of(uint64_t salt, uint64_t number)
 static bool round_resets(uint32_t round)
 {
 	struct random r = random_of(2, round);
-	return round != 0 && chance(&r, RESET_ROUNDS);
+	return round != 0 && chance(&r, program.reset_rounds);
 }
 
 bool round_captures(uint32_t index)
@@ -81,6 +78,8 @@ void op_decide(struct op *op, uint32_t index)
 	if (program.fault && index + 1 == program.ops)
 		op->kind = OP_FAULT;
 }
+
+const char *op_kind_name(enum op_kind kind) { return kinds[kind].name; }
 
 void op_describe(const struct op *op, char *text, size_t size)
 {
