@@ -20,6 +20,7 @@ struct fk_block {
     bool sync_memops, freeing, touched, live; /* live: graph memory between its alloc and free nodes */
     uint64_t alloc_stream;
     struct fk_pool *pool;
+    struct fk_piece *piece; /* of the pool */
     struct fk_vmm *vmm;
     size_t vmm_offset;
     int access[FK_MAX_DEVICES]; /* VMM: CUmemAccess_flags per device */
@@ -45,6 +46,7 @@ void fk_block_destroy(struct fk_block *b);
 /* ---- physical memory (phys.c) ---- */
 struct fk_extent { size_t off, len; struct fk_extent *next; };
 struct fk_slab;
+struct fk_piece;
 struct fk_stats { uint64_t live_req, peak_req, live_backed, peak_backed, allocs, frees, graph_bytes; };
 struct fk_dev {
     int ordinal, memfd;
@@ -52,7 +54,7 @@ struct fk_dev {
     size_t span;   /* offsets; larger than the capacity, since address space does not fragment on a card */
     size_t capacity, used;
     struct fk_extent *free_list;
-    struct fk_slab *slabs;
+    struct fk_slab *slabs, **slab_of; /* slab_of: by page */
     struct fk_ctx *primary;
     struct fk_pool *default_pool, *pool;
     bool faulted;          /* a sticky error happened: no new context (46) */

@@ -85,8 +85,10 @@ void fk_wait_ctx(struct fk_ctx *c);
 void fk_wait_device(int ordinal);
 /** What a synchronising call does besides waiting: settles pool frees and trims pools to their thresholds. */
 void fk_synchronised(void);
-/** Marks every unfinished operation that touches [p, p+n) to fail with 700. */
+/** Marks every unfinished operation that touches [p, p+n) to fail with 700; waits for brief ones that a card would have done. */
 void fk_fault_users(CUdeviceptr p, size_t n);
+/** True while any stream has work. */
+bool fk_anything_busy(void);
 bool fk_stream_busy(struct fk_stream *s);
 struct fk_stream *fk_legacy_stream(struct fk_ctx *c);
 void fk_streams_destroy(struct fk_ctx *c);

@@ -113,6 +113,7 @@ static CUresult do_free(CUdeviceptr p)
         fk_block_destroy(b);
         return fk_ctx_error();
     case FK_ASYNC:
+        b->freeing = true;
         fk_fault_users(b->base, b->size);
         fk_pool_free_now(b);
         return CUDA_SUCCESS;

@@ -17,9 +17,10 @@ struct fk_stats fk_host_stats, fk_registered_stats;
 
 #define GRAINS (FK_PAGE / FK_GRAIN)
 struct fk_slab {
-    struct fk_slab *next;
+    struct fk_slab *next, *prev;
     size_t off;
     unsigned free;          /* free grains */
+    unsigned longest;       /* no run of free grains is longer; may be too large */
     uint64_t used[GRAINS / 64];
 };
 
@@ -51,7 +52,8 @@ CUresult fk_phys_start(struct fk_dev *d)
     }
     madvise(at, total, MADV_DONTDUMP);
     d->free_list = malloc(sizeof *d->free_list);
-    if (d->free_list == NULL)
+    d->slab_of = calloc(pages, sizeof *d->slab_of);
+    if (d->free_list == NULL || d->slab_of == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *d->free_list = (struct fk_extent){0, d->span, NULL};
     d->va = at;
@@ -163,11 +165,14 @@ CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes)
     }
     unsigned n = (unsigned)(fk_up(bytes, FK_GRAIN) / FK_GRAIN);
     for (struct fk_slab *s = d->slabs; s != NULL; s = s->next) {
-        int at = s->free >= n ? find_run(s, n) : -1;
+        if (s->free < n || s->longest < n)
+            continue;
+        int at = find_run(s, n);
         if (at >= 0) {
             mark_run(s, (unsigned)at, n, true);
             return (CUdeviceptr)(uintptr_t)(d->va + s->off + (size_t)at * FK_GRAIN);
         }
+        s->longest = n - 1;
     }
     if (!fk_charge(d, FK_PAGE))
         return 0;
@@ -179,8 +184,12 @@ CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes)
         return 0;
     }
     s->off = (size_t)(p - (CUdeviceptr)(uintptr_t)d->va);
-    s->free = GRAINS;
+    s->free = s->longest = GRAINS;
+    d->slab_of[s->off / FK_PAGE] = s;
     s->next = d->slabs;
+    s->prev = NULL;
+    if (s->next != NULL)
+        s->next->prev = s;
     d->slabs = s;
     mark_run(s, 0, n, true);
     return p;
@@ -196,23 +205,22 @@ void fk_plain_give(struct fk_dev *d, CUdeviceptr p, size_t bytes)
         return;
     }
     fk_poison(p, bytes);
-    size_t off = (size_t)(p - (CUdeviceptr)(uintptr_t)d->va), slab = off / FK_PAGE * FK_PAGE;
-    for (struct fk_slab **at = &d->slabs; *at != NULL; at = &(*at)->next) {
-        struct fk_slab *s = *at;
-        if (s->off != slab)
-            continue;
-        mark_run(s, (unsigned)((off - slab) / FK_GRAIN), (unsigned)(fk_up(bytes, FK_GRAIN) / FK_GRAIN), false);
-        if (s->free == GRAINS) {
-            CUdeviceptr base = (CUdeviceptr)(uintptr_t)(d->va + s->off);
-            *at = s->next;
-            free(s);
-            fk_drop_pages(base, FK_PAGE);
-            fk_extent_give(d, base, FK_PAGE);
-            if (fk_cfg.mode != FK_WDDM)
-                fk_uncharge(d, FK_PAGE);
-        }
+    size_t off = (size_t)(p - (CUdeviceptr)(uintptr_t)d->va);
+    struct fk_slab *s = d->slab_of[off / FK_PAGE];
+    mark_run(s, (unsigned)((off - s->off) / FK_GRAIN), (unsigned)(fk_up(bytes, FK_GRAIN) / FK_GRAIN), false);
+    s->longest = GRAINS;
+    if (s->free < GRAINS)
         return;
-    }
+    CUdeviceptr base = (CUdeviceptr)(uintptr_t)(d->va + s->off);
+    *(s->prev != NULL ? &s->prev->next : &d->slabs) = s->next;
+    if (s->next != NULL)
+        s->next->prev = s->prev;
+    d->slab_of[off / FK_PAGE] = NULL;
+    free(s);
+    fk_drop_pages(base, FK_PAGE);
+    fk_extent_give(d, base, FK_PAGE);
+    if (fk_cfg.mode != FK_WDDM)
+        fk_uncharge(d, FK_PAGE);
 }
 
 size_t fk_plain_backed(size_t bytes)

@@ -39,73 +39,26 @@ struct fk_pool *fk_pool_default(struct fk_dev *d)
 
 bool fk_pool_accessible(const struct fk_pool *p, int device) { return p->access[device] != 0; }
 
-/* ---- pieces ---- */
+/* ---- chunks ---- */
 
-static bool idle(const struct fk_piece *f) { return !f->used && (f->free_op == NULL || f->free_op->done); }
-
-/* Joins idle neighbours, and freed neighbours of one stream (the later free speaks for both). */
-static void coalesce(struct fk_chunk *c)
-{
-    for (struct fk_piece *f = c->pieces; f != NULL && f->next != NULL;) {
-        struct fk_piece *g = f->next;
-        bool both_idle = idle(f) && idle(g);
-        bool same = !f->used && !g->used && f->free_op != NULL && g->free_op != NULL &&
-                    f->free_op->stream_id == g->free_op->stream_id;
-        if (!both_idle && !same) {
-            f = g;
-            continue;
-        }
-        bool g_later = g->free_op != NULL && (f->free_op == NULL || g->free_op->seq > f->free_op->seq);
-        f->settled = f->settled && g->settled;
-        if (g_later) {
-            struct fk_op *op = f->free_op;
-            f->free_op = g->free_op;
-            g->free_op = op;
-        }
-        fk_op_unref(g->free_op);
-        f->n += g->n;
-        f->next = g->next;
-        free(g);
-    }
-}
-
-static CUdeviceptr cut(struct fk_piece *f, size_t n)
-{
-    if (f->n > n) {
-        struct fk_piece *rest = calloc(1, sizeof *rest);
-        if (rest == NULL)
-            return 0;
-        *rest = (struct fk_piece){f->next, f->p + n, f->n - n, false, f->settled, f->free_op};
-        if (rest->free_op != NULL)
-            rest->free_op->refs++;
-        f->n = n;
-        f->next = rest;
-    }
-    f->used = true;
-    f->settled = false;
-    fk_op_unref(f->free_op);
-    f->free_op = NULL;
-    return f->p;
-}
-
-static CUdeviceptr find(struct fk_pool *p, size_t n, struct fk_stream *s, bool borrow)
+static struct fk_piece *find(struct fk_pool *p, size_t n, struct fk_stream *s, bool borrow)
 {
     for (struct fk_chunk *c = p->chunks; c != NULL; c = c->next) {
-        if (c->n < n)
+        if (c->longest < n)
             continue;
-        coalesce(c);
-        for (struct fk_piece *f = c->pieces; f != NULL; f = f->next) {
-            if (f->used || f->n < n)
+        fk_chunk_coalesce(c);
+        for (struct fk_piece *f = c->longest < n ? NULL : c->free; f != NULL; f = f->free_next) {
+            if (f->n < n)
                 continue;
             bool mine = f->free_op == NULL || f->free_op->stream_id == s->id || (f->free_op->done && p->reuse[1]);
             if (!mine && !borrow)
                 continue;
             if (!mine)
                 fk_stream_depend(s, f->free_op); /* the stream waits for the other one's free */
-            return cut(f, n);
+            return fk_piece_use(f, n) ? f : NULL;
         }
     }
-    return 0;
+    return NULL;
 }
 
 static bool grow(struct fk_pool *p, size_t n)
@@ -119,17 +72,15 @@ static bool grow(struct fk_pool *p, size_t n)
         if (!fk_charge(d, len))
             return false;
     }
-    struct fk_chunk *c = calloc(1, sizeof *c);
-    struct fk_piece *f = calloc(1, sizeof *f);
-    CUdeviceptr at = c != NULL && f != NULL ? fk_extent_take(d, len) : 0;
-    if (at == 0) {
+    CUdeviceptr at = fk_extent_take(d, len);
+    struct fk_chunk *c = at != 0 ? fk_chunk_new(at, len) : NULL;
+    if (c == NULL) {
+        if (at != 0)
+            fk_extent_give(d, at, len);
         fk_uncharge(d, len);
-        free(c);
-        free(f);
         return false;
     }
-    *f = (struct fk_piece){.p = at, .n = len, .settled = true};
-    *c = (struct fk_chunk){p->chunks, at, len, f};
+    c->next = p->chunks;
     p->chunks = c;
     p->reserved += len;
     if (p->reserved > p->reserved_high)
@@ -144,12 +95,7 @@ static void drop_chunk(struct fk_pool *p, struct fk_chunk *c)
     fk_drop_pages(c->p, c->n);
     fk_extent_give(d, c->p, c->n);
     fk_uncharge(d, c->n);
-    for (struct fk_piece *f = c->pieces, *next; f != NULL; f = next) {
-        next = f->next;
-        fk_op_unref(f->free_op);
-        free(f);
-    }
-    free(c);
+    fk_chunk_delete(c);
 }
 
 bool fk_pool_trim(struct fk_pool *p, uint64_t keep, bool any)
@@ -157,9 +103,11 @@ bool fk_pool_trim(struct fk_pool *p, uint64_t keep, bool any)
     bool given = false;
     for (struct fk_chunk **at = &p->chunks; *at != NULL;) {
         struct fk_chunk *c = *at;
-        coalesce(c);
-        struct fk_piece *f = c->pieces;
-        bool whole = f->next == NULL && idle(f) && (any || f->settled);
+        bool whole = c->free_bytes == c->n;
+        if (whole) {
+            fk_chunk_coalesce(c);
+            whole = c->free->n == c->n && fk_piece_idle(c->free) && (any || c->free->settled);
+        }
         if (!whole || p->reserved <= keep || p->reserved - c->n < keep) {
             at = &c->next;
             continue;
@@ -176,9 +124,8 @@ void fk_pool_settle(void)
     for (struct fk_pool **at = &fk_pools; *at != NULL;) {
         struct fk_pool *p = *at;
         for (struct fk_chunk *c = p->chunks; c != NULL; c = c->next)
-            for (struct fk_piece *f = c->pieces; f != NULL; f = f->next)
-                if (idle(f))
-                    f->settled = true;
+            if (c->unsettled)
+                fk_chunk_settle(c);
         fk_pool_trim(p, p->destroyed ? 0 : p->threshold, false);
         if (p->destroyed && p->live == 0 && p->chunks == NULL) {
             *at = p->next;
@@ -241,26 +188,29 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
     struct fk_dev *d = &fk_devs[p->device];
     if (fk_take_failure() || n < bytes || n > d->span)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUdeviceptr at = find(p, n, s, false);
-    if (at == 0 && grow(p, n))
-        at = find(p, n, s, false);
-    if (at == 0 && fk_pool_trim_idle(d) && grow(p, n))
-        at = find(p, n, s, false);
-    if (at == 0 && p->reuse[2])
-        at = find(p, n, s, true);
-    if (at == 0)
+    struct fk_piece *f = find(p, n, s, false);
+    if (f == NULL && grow(p, n))
+        f = find(p, n, s, false);
+    if (f == NULL && fk_pool_trim_idle(d) && grow(p, n))
+        f = find(p, n, s, false);
+    if (f == NULL && p->reuse[2])
+        f = find(p, n, s, true);
+    if (f == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct fk_block *b = fk_block_add(at, bytes, FK_ASYNC, p->device, s->ctx);
-    if (b == NULL)
+    struct fk_block *b = fk_block_add(f->p, bytes, FK_ASYNC, p->device, s->ctx);
+    if (b == NULL) {
+        fk_piece_free(f, NULL);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     b->pool = p;
+    b->piece = f;
     b->backed = n;
     p->used += n;
     p->live++;
     if (p->used > p->used_high)
         p->used_high = p->used;
     fk_stat_add(&d->st, bytes, n);
-    *out = at;
+    *out = b->base;
     return CUDA_SUCCESS;
 }
 FK_API_PT_CLEARED(cuMemAllocAsync, cuMemAllocAsync_ptsz, (CUdeviceptr *out, size_t n, CUstream h), FK_CLEAR(out),
@@ -273,18 +223,7 @@ FK_API_PT_CLEARED(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
 static void retire(struct fk_block *b, struct fk_op *op)
 {
     struct fk_pool *p = b->pool;
-    for (struct fk_chunk *c = p->chunks; c != NULL; c = c->next) {
-        if (b->base < c->p || b->base >= c->p + c->n)
-            continue;
-        for (struct fk_piece *f = c->pieces; f != NULL; f = f->next)
-            if (f->p == b->base) {
-                f->used = false;
-                f->settled = false;
-                f->free_op = op;
-                if (op != NULL)
-                    op->refs++;
-            }
-    }
+    fk_piece_free(b->piece, op);
     p->used -= b->backed;
     p->live--;
     fk_stat_sub(&fk_devs[b->device].st, b->size, b->backed);

@@ -188,17 +188,60 @@ void fk_wait_ctx(struct fk_ctx *c) { wait_all(c, 0); }
 void fk_wait_device(int ordinal) { wait_all(NULL, ordinal); }
 void fk_synchronised(void) { fk_pool_settle(); }
 
+static bool touches(const struct fk_op *op, CUdeviceptr p, size_t n)
+{
+    struct fk_range r[4];
+    int k = op->done ? 0 : fk_work_ranges(&op->w, r);
+    for (int i = 0; i < k; i++)
+        if (r[i].p < p + n && p < r[i].p + r[i].n)
+            return true;
+    return false;
+}
+
+static bool deps_done(const struct fk_op *op)
+{
+    for (int i = 0; i < op->ndeps; i++)
+        if (!op->deps[i]->done)
+            return false;
+    return true;
+}
+
+/*
+ * A copy or fill of [p, p+n) with nothing slow ahead of it. A card would be done with it before the host's next call; the
+ * thread that plays the card here may not even have begun.
+ */
+static struct fk_op *brief_user(CUdeviceptr p, size_t n)
+{
+    if (fk_cfg.delay_us != 0)
+        return NULL;
+    for (struct fk_ctx *c = fk_contexts; c != NULL; c = c->next)
+        for (struct fk_stream *s = c->streams; s != NULL; s = s->next)
+            for (struct fk_op *op = s->head; op != NULL && deps_done(op); op = op->next) {
+                if (op->w.type != FK_W_COPY && op->w.type != FK_W_FILL && op->w.type != FK_W_EMPTY && op->w.type != FK_W_RECORD)
+                    break;
+                if (touches(op, p, n))
+                    return op;
+            }
+    return NULL;
+}
+
 void fk_fault_users(CUdeviceptr p, size_t n)
+{
+    for (struct fk_op *op; (op = brief_user(p, n)) != NULL;)
+        fk_wait_op(op);
+    for (struct fk_ctx *c = fk_contexts; c != NULL; c = c->next)
+        for (struct fk_stream *s = c->streams; s != NULL; s = s->next)
+            for (struct fk_op *op = s->head; op != NULL; op = op->next)
+                op->fault |= touches(op, p, n);
+}
+
+bool fk_anything_busy(void)
 {
     for (struct fk_ctx *c = fk_contexts; c != NULL; c = c->next)
         for (struct fk_stream *s = c->streams; s != NULL; s = s->next)
-            for (struct fk_op *op = s->head; op != NULL; op = op->next) {
-                struct fk_range r[4];
-                int k = op->done ? 0 : fk_work_ranges(&op->w, r);
-                for (int i = 0; i < k; i++)
-                    if (r[i].p < p + n && p < r[i].p + r[i].n)
-                        op->fault = true;
-            }
+            if (fk_stream_busy(s))
+                return true;
+    return false;
 }
 
 /* ---- submission ---- */

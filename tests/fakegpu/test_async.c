@@ -132,6 +132,49 @@ START_TEST(a_freed_block_serves_its_own_stream_at_once_and_another_later)
 }
 END_TEST
 
+/* Many blocks of three streams come and go: none overlaps another, and the pool's figures are their sums. */
+START_TEST(many_blocks_keep_apart_and_all_bytes_come_back)
+{
+    enum { BLOCKS = 600, ROUNDS = 12000 };
+    static struct { CUdeviceptr p; size_t n; } block[BLOCKS];
+    CUstream s[3];
+    CUmemoryPool pool;
+    cuuint64_t used = 0, seen;
+    unsigned seed = 7;
+    start();
+    for (int i = 0; i < 3; i++)
+        s[i] = new_stream();
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    for (int r = 0; r < ROUNDS; r++) {
+        seed = seed * 1664525u + 1013904223u;
+        int i = (int)(seed >> 8) % BLOCKS;
+        CUstream mine = s[(seed >> 4) % 3];
+        if (block[i].p != 0) {
+            OK(cuMemFreeAsync(block[i].p, mine));
+            used -= (block[i].n + 511) / 512 * 512;
+            block[i].p = 0;
+        } else {
+            block[i].n = 1 + (seed >> 12) % 200000;
+            OK(cuMemAllocAsync(&block[i].p, block[i].n, mine));
+            used += (block[i].n + 511) / 512 * 512;
+            for (int j = 0; j < BLOCKS; j++)
+                ck_assert(j == i || block[j].p == 0 || block[j].p >= block[i].p + block[i].n ||
+                          block[i].p >= block[j].p + block[j].n);
+        }
+        if (r % 500 == 0)
+            OK(cuCtxSynchronize());
+        OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &seen));
+        ck_assert_uint_eq(seen, used);
+    }
+    for (int i = 0; i < BLOCKS; i++)
+        if (block[i].p != 0)
+            OK(cuMemFreeAsync(block[i].p, s[i % 3]));
+    OK(cuCtxSynchronize());
+    OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &seen));
+    ck_assert_uint_eq(seen, 0);
+}
+END_TEST
+
 START_TEST(joined_free_pieces_wait_for_the_later_free)
 {
     CUdeviceptr a, b, c;
@@ -206,6 +249,7 @@ static void fill(TCase *t)
     tcase_add_test(t, pools_grow_and_shrink_in_steps_of_32_mib);
     tcase_add_test(t, the_threshold_keeps_bytes_and_a_trim_takes_them);
     tcase_add_test(t, a_freed_block_serves_its_own_stream_at_once_and_another_later);
+    tcase_add_test(t, many_blocks_keep_apart_and_all_bytes_come_back);
     tcase_add_test(t, joined_free_pieces_wait_for_the_later_free);
     tcase_add_test(t, bytes_written_without_a_wait_are_visibly_wrong);
     tcase_add_test(t, a_pool_lives_until_its_last_block);

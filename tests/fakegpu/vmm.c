@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 struct reservation { struct reservation *next; CUdeviceptr p; size_t n; };
-static struct reservation *reservations;
+static struct reservation *reservations, *vacated;
 static struct fk_vmm *handles, *orphans; /* orphans: released here, still held elsewhere */
 
 static CUresult check_prop(const CUmemAllocationProp *p, struct fk_dev **d)
@@ -45,6 +45,34 @@ FK_API(cuMemGetAllocationGranularity, (size_t *out, const CUmemAllocationProp *p
 
 /* ---- reservations ---- */
 
+/* While work is in flight, what is unmapped turns into scratch bytes: a stray store of it is error 700, not a crash here. */
+static void blank(CUdeviceptr p, size_t n)
+{
+    mmap((void *)(uintptr_t)p, n, fk_anything_busy() ? PROT_READ | PROT_WRITE : PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/* Address space goes back to the host when nothing is in flight any more. */
+static void sweep(void)
+{
+    if (fk_anything_busy())
+        return;
+    for (struct reservation *r = vacated, *next; r != NULL; r = next) {
+        next = r->next;
+        munmap((void *)(uintptr_t)r->p, r->n);
+        free(r);
+    }
+    vacated = NULL;
+}
+
+static void vacate(struct reservation *r)
+{
+    blank(r->p, r->n);
+    r->next = vacated;
+    vacated = r;
+    sweep();
+}
+
 static CUresult do_reserve(CUdeviceptr *out, size_t n, size_t align, CUdeviceptr hint, unsigned long long flags)
 {
     FK_TRY(fk_ctx_error());
@@ -53,6 +81,7 @@ static CUresult do_reserve(CUdeviceptr *out, size_t n, size_t align, CUdeviceptr
     size_t a = align > FK_PAGE ? align : FK_PAGE;
     if (n > (size_t)1 << 46)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    sweep();
     char *p = MAP_FAILED;
     if (hint != 0 && hint % a == 0)
         p = mmap((void *)(uintptr_t)hint, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -88,8 +117,7 @@ static CUresult do_address_free(CUdeviceptr p, size_t n)
         if (b != NULL && b->kind == FK_VMM && b->base < p + n)
             return CUDA_ERROR_INVALID_VALUE;
         *at = r->next;
-        munmap((void *)(uintptr_t)p, n);
-        free(r);
+        vacate(r);
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_INVALID_VALUE;
@@ -303,14 +331,18 @@ static CUresult do_unmap(CUdeviceptr p, size_t n)
     struct fk_block *last = fk_block_at(p + n - 1);
     if (last != NULL && last->kind == FK_VMM && last->base + last->size > p + n)
         return CUDA_ERROR_INVALID_VALUE;
+    fk_fault_users(p, n);
     while ((b = fk_block_next(p)) != NULL && b->base < p + n) {
         struct fk_vmm *h = b->vmm;
-        fk_fault_users(b->base, b->size);
-        mmap((void *)(uintptr_t)b->base, b->size, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        for (CUdeviceptr at = b->base; at < b->base + b->size; at += FK_PAGE)
-            if (reserved_at(at) == NULL) /* claimed for the map alone */
-                munmap((void *)(uintptr_t)at, FK_PAGE);
+        CUdeviceptr end = b->base + b->size;
+        blank(b->base, b->size);
+        for (CUdeviceptr at = b->base; at < end; at += FK_PAGE) {
+            struct reservation *r = reserved_at(at) == NULL ? malloc(sizeof *r) : NULL;
+            if (r != NULL) { /* claimed for the map alone */
+                *r = (struct reservation){NULL, at, FK_PAGE};
+                vacate(r);
+            }
+        }
         fk_block_remove(b);
         h->maps--;
         maybe_free(h);

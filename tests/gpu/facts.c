@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECTION_SECONDS 20
@@ -110,13 +109,6 @@ int primary_active(void)
 	unsigned flags;
 	int active = 0;
 	return drv.p_cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS ? active : -1;
-}
-
-double now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
 struct thread_call {

@@ -61,8 +61,6 @@ void *driver_symbol(const char *name);
 int primary_active(void);
 /* Runs fn(arg) on a fresh thread and waits for it. */
 void on_thread(void (*fn)(void *), void *arg);
-/* Milliseconds on a monotonic clock. */
-double now_ms(void);
 
 /* Sections, one per group of observations; arg tells variants of one function apart. */
 void section_outputs(int arg);

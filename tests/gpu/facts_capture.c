@@ -181,6 +181,38 @@ static int call_async_elsewhere(struct scene *s)
 	return code != 0 ? code : (int)cudaFreeAsync(p, s->idle);
 }
 
+static int call_async_zero(struct scene *s)
+{
+	void *p = NULL;
+	return (int)cudaMallocAsync(&p, 0, s->idle);
+}
+
+static int call_async_zero_here(struct scene *s)
+{
+	void *p = NULL;
+	return (int)cudaMallocAsync(&p, 0, s->captured);
+}
+
+static int call_async_free_null(struct scene *s) { return (int)cudaFreeAsync(NULL, s->idle); }
+static int call_async_free_null_here(struct scene *s) { return (int)cudaFreeAsync(NULL, s->captured); }
+static int call_async_free_bad(struct scene *s) { return (int)cudaFreeAsync((void *)(uintptr_t)0x1000, s->idle); }
+static int call_legacy_sync(struct scene *s) { (void)s; return (int)cudaStreamSynchronize(cudaStreamLegacy); }
+static int call_driver_zero(struct scene *s) { CUdeviceptr p = 0; (void)s; return (int)drv.p_cuMemAlloc(&p, 0); }
+
+static int call_managed_zero(struct scene *s)
+{
+	void *p = NULL;
+	(void)s;
+	return (int)cudaMallocManaged(&p, 0, cudaMemAttachGlobal);
+}
+
+static int call_driver_managed_zero(struct scene *s)
+{
+	CUdeviceptr p = 0;
+	(void)s;
+	return (int)drv.p_cuMemAllocManaged(&p, 0, CU_MEM_ATTACH_GLOBAL);
+}
+
 static int call_async_free_old(struct scene *s)
 {
 	int code = (int)cudaFreeAsync(s->block, s->captured);
@@ -206,7 +238,11 @@ static const struct {
 	{"event_sync", call_event_sync}, {"stream_create", call_stream_create}, {"stream_query", call_stream_query},
 	{"stream_sync", call_stream_sync}, {"legacy_stream", call_legacy}, {"vmm_cycle", call_vmm},
 	{"async_captured", call_async_here}, {"async_elsewhere", call_async_elsewhere},
-	{"async_free_old", call_async_free_old},
+	{"async_free_old", call_async_free_old}, {"async_zero_elsewhere", call_async_zero},
+	{"async_zero_captured", call_async_zero_here}, {"async_free_null_elsewhere", call_async_free_null},
+	{"async_free_null_captured", call_async_free_null_here}, {"async_free_bad_elsewhere", call_async_free_bad},
+	{"legacy_sync", call_legacy_sync}, {"cuMemAlloc.zero", call_driver_zero},
+	{"cudaMallocManaged.zero", call_managed_zero}, {"cuMemAllocManaged.zero", call_driver_managed_zero},
 };
 
 /* cudaMallocAsync and the rest of the runtime bind the context on a fresh thread, as a program's would. */
@@ -347,6 +383,8 @@ void section_graph_memory(int arg)
 	fact("exec_destroy", "%d", (int)cudaGraphExecDestroy(exec));
 	fact("graph_destroy", "%d", (int)cudaGraphDestroy(graph));
 	fact("reserved_after_destroy", "%llu", graph_value(cudaGraphMemAttrReservedMemCurrent));
+	fact("used_after_destroy", "%llu", graph_value(cudaGraphMemAttrUsedMemCurrent));
 	fact("trim", "%d", (int)cudaDeviceGraphMemTrim(0));
+	fact("used_after_trim", "%llu", graph_value(cudaGraphMemAttrUsedMemCurrent));
 	fact("reserved_after_trim", "%llu", graph_value(cudaGraphMemAttrReservedMemCurrent));
 }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "facts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,17 +48,38 @@ struct blocks {
 	CUdeviceptr driver_block;
 };
 
+/* What the driver's allocation calls write where they cannot succeed. */
+static void driver_allocations(const char *prefix)
+{
+	CUdeviceptr d = (CUdeviceptr)(uintptr_t)SENTINEL;
+	void *host = SENTINEL;
+	size_t pitch = 77;
+	char key[64];
+#define DRIVER_FACT(name, call, out) \
+	do { \
+		snprintf(key, sizeof key, "%s%s", prefix, name); \
+		fact_alloc(key, (int)(call), &(out)); \
+		d = (CUdeviceptr)(uintptr_t)SENTINEL; \
+		host = SENTINEL; \
+	} while (0)
+	DRIVER_FACT("cuMemAlloc", drv.p_cuMemAlloc(&d, MIB), d);
+	DRIVER_FACT("cuMemAllocPitch", drv.p_cuMemAllocPitch(&d, &pitch, 1000, 10, 4), d);
+	snprintf(key, sizeof key, "%s%s", prefix, "cuMemAllocPitch.pitch");
+	fact(key, "%zu", pitch);
+	DRIVER_FACT("cuMemAllocManaged", drv.p_cuMemAllocManaged(&d, MIB, CU_MEM_ATTACH_GLOBAL), d);
+	DRIVER_FACT("cuMemAllocAsync", drv.p_cuMemAllocAsync(&d, MIB, NULL), d);
+	DRIVER_FACT("cuMemAllocHost", drv.p_cuMemAllocHost(&host, MIB), host);
+	DRIVER_FACT("cuMemHostAlloc", drv.p_cuMemHostAlloc(&host, MIB, 0), host);
+}
+
 static void without_context(void *arg)
 {
 	struct blocks *b = arg;
-	CUdeviceptr d = (CUdeviceptr)(uintptr_t)SENTINEL;
 	CUcontext bound = NULL;
-	void *host = SENTINEL;
 	size_t free_bytes, total;
 
 	FACT_THEN("current", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
-	fact_alloc("cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), &d);
-	fact_alloc("cuMemHostAlloc", (int)drv.p_cuMemHostAlloc(&host, MIB, 0), &host);
+	driver_allocations("");
 	fact("cuMemGetInfo", "%d", (int)drv.p_cuMemGetInfo(&free_bytes, &total));
 	fact("cuMemFree", "%d", (int)drv.p_cuMemFree(b->driver_block));
 	FACT_THEN("current_after_driver", drv.p_cuCtxGetCurrent(&bound), "%s", bound == NULL ? "none" : "bound");
@@ -99,7 +121,6 @@ void section_threads(int arg)
 static void in_child(const char *label, void *block)
 {
 	void *p = SENTINEL;
-	CUdeviceptr d = (CUdeviceptr)(uintptr_t)SENTINEL;
 	size_t free_bytes, total;
 	int status;
 	pid_t child = fork();
@@ -107,7 +128,7 @@ static void in_child(const char *label, void *block)
 	if (child == 0) {
 		fact_alloc("child.cudaMalloc", (int)cudaMalloc(&p, MIB), &p);
 		fact("child.last", "%d", (int)cudaGetLastError());
-		fact_alloc("child.cuMemAlloc", (int)drv.p_cuMemAlloc(&d, MIB), &d);
+		driver_allocations("child.");
 		fact("child.cudaMemGetInfo", "%d", (int)cudaMemGetInfo(&free_bytes, &total));
 		if (block != NULL)
 			fact("child.cudaFree", "%d", (int)cudaFree(block));

@@ -32,8 +32,9 @@ static void refused_runtime(void)
 	}
 	p = SENTINEL;
 	fact_alloc("cudaMallocPitch", (int)cudaMallocPitch(&p, &pitch, (size_t)1 << 32, 1 << 12), &p);
-	fact("cudaMallocPitch.pitch_kept", "%d", pitch == 77);
+	fact("cudaMallocPitch.pitch", "%zu", pitch);
 	fact_alloc("cudaMalloc3D", (int)cudaMalloc3D(&p3, extent), &p3.ptr);
+	fact("cudaMalloc3D.other", "pitch=%zu,x=%zu,y=%zu", p3.pitch, p3.xsize, p3.ysize);
 	p = SENTINEL;
 	fact_alloc("cudaMallocHost", (int)cudaMallocHost(&p, (size_t)1 << 62), &p);
 	p = SENTINEL;
@@ -59,10 +60,18 @@ static void refused_driver(void)
 	fact_alloc("cuMemAlloc", (int)drv.p_cuMemAlloc(&d, HUGE_BYTES), &d);
 	d = (CUdeviceptr)(uintptr_t)SENTINEL;
 	fact_alloc("cuMemAllocPitch", (int)drv.p_cuMemAllocPitch(&d, &pitch, (size_t)1 << 32, 1 << 12, 4), &d);
-	fact("cuMemAllocPitch.pitch_kept", "%d", pitch == 77);
+	fact("cuMemAllocPitch.pitch", "%zu", pitch);
+	d = (CUdeviceptr)(uintptr_t)SENTINEL;
+	pitch = 77;
+	fact_alloc("cuMemAllocPitch.bad_element", (int)drv.p_cuMemAllocPitch(&d, &pitch, 1000, 10, 3), &d);
+	fact("cuMemAllocPitch.bad_element.pitch", "%zu", pitch);
+	d = (CUdeviceptr)(uintptr_t)SENTINEL;
+	fact_alloc("cuMemAllocManaged.bad_flags", (int)drv.p_cuMemAllocManaged(&d, 4096, 0), &d);
 	d = (CUdeviceptr)(uintptr_t)SENTINEL;
 	fact_alloc("cuMemAllocAsync", (int)drv.p_cuMemAllocAsync(&d, HUGE_BYTES, NULL), &d);
 	fact_alloc("cuMemHostAlloc", (int)drv.p_cuMemHostAlloc(&p, (size_t)1 << 62, 0), &p);
+	p = SENTINEL;
+	fact_alloc("cuMemHostAlloc.bad_flags", (int)drv.p_cuMemHostAlloc(&p, 4096, 0x8000), &p);
 	p = SENTINEL;
 	fact_alloc("cuMemAllocHost", (int)drv.p_cuMemAllocHost(&p, (size_t)1 << 62), &p);
 	fact_alloc("cuMemCreate", (int)drv.p_cuMemCreate(&handle, HUGE_BYTES, &prop, 0), &handle);

@@ -4,6 +4,7 @@
 #include "facts.h"
 #include "facts_kernel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static CUmemAllocationProp device_prop(void)
@@ -90,6 +91,24 @@ void section_vmm(int arg)
 	past_the_reservation();
 }
 
+/* The largest of a kind, which has room, and the next larger. */
+static void array_limits(const struct cudaChannelFormatDesc *format)
+{
+	static const struct cudaExtent sizes[] = {
+		{131072, 0, 0}, {131073, 0, 0}, {131072, 65536, 0}, {131073, 1, 0}, {1, 65537, 0},
+		{16384, 1, 1},  {16385, 1, 1},  {1, 16385, 1},      {1, 1, 16385},  {16384, 16384, 16384}};
+	char key[64];
+	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+		cudaArray_t array = (cudaArray_t)SENTINEL;
+		int code = (int)cudaMalloc3DArray(&array, format, sizes[i], 0);
+		snprintf(key, sizeof key, "limit.%zux%zux%zu", sizes[i].width, sizes[i].height, sizes[i].depth);
+		fact_alloc(key, code, &array);
+		if (code == 0)
+			cudaFreeArray(array);
+	}
+	cudaGetLastError();
+}
+
 void section_arrays(int arg)
 {
 	struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
@@ -117,6 +136,7 @@ void section_arrays(int arg)
 	fact_code("cudaFreeArray.deferred", (int)cudaFreeArray(deferred));
 	fact_alloc("cudaMalloc3DArray.refused", (int)cudaMalloc3DArray(&refused, &format, wide, 0), &refused);
 	fact("last", "%d", (int)cudaGetLastError());
+	array_limits(&format);
 	fact("cudaMallocMipmappedArray", "%d", (int)cudaMallocMipmappedArray(&mipmap, &format, extent, 3, 0));
 	fact_code("cudaFreeMipmappedArray", (int)cudaFreeMipmappedArray(mipmap));
 	FACT_THEN("cudaMallocPitch", cudaMallocPitch(&p, &pitch, 1000, 64), "pitch=%zu", pitch);
