@@ -35,7 +35,7 @@ cublas_header=$(first_existing "$cuda/include/cublas_v2.h" "$target/include/cubl
 flags="-O2 -g -Wall -Wextra -Werror -isystem $(dirname "$header") -isystem $(dirname "$cublas_header")"
 c="${CC:-gcc} -std=c17 $flags"
 cxx="${CXX:-g++} -std=c++17 $flags"
-static="$archive $stub -ldl -lrt -lpthread"
+static=("$archive" "$stub" -ldl -lrt -lpthread)
 # cuBLAS brings its own dependencies by its own search path; the linker need not find them.
 late="-Wl,--allow-shlib-undefined"
 
@@ -44,24 +44,26 @@ for source in *.c; do
 	name=${source%.c}
 	case $name in
 	lib_* | gemm) ;;
-	loader) $c -o "$out/$name" $source -ldl ;;
-	per_thread) $c -DCUDA_API_PER_THREAD_DEFAULT_STREAM -o "$out/$name" $source "$cudart" "$stub" -ldl -lpthread ;;
-	*) $c -o "$out/$name" $source "$cudart" "$stub" -ldl -lpthread ;;
+	loader) $c -o "$out/$name" "$source" -ldl ;;
+	per_thread) $c -DCUDA_API_PER_THREAD_DEFAULT_STREAM -o "$out/$name" "$source" "$cudart" "$stub" -ldl -lpthread ;;
+	*) $c -o "$out/$name" "$source" "$cudart" "$stub" -ldl -lpthread ;;
 	esac
 done
+(cd ../gpu && $c -o "$out/facts" facts.c facts_*.c "$cudart" -ldl -lpthread)
 for source in *.cc; do
 	$cxx -o "$out/${source%.cc}" "$source" "$cudart" "$stub" -ldl -lpthread
 done
 for name in oom_retry capture_modes graph_memory cross_level forks; do
-	$c -o "$out/${name}_static" $name.c $static
+	$c -o "$out/${name}_static" $name.c "${static[@]}"
 done
-$cxx -o "$out/tls_late_static" tls_late.cc $static
-$c -o "$out/gemm_static" gemm.c "$cublas" $static $late
+$cxx -o "$out/tls_late_static" tls_late.cc "${static[@]}"
+$c -o "$out/gemm_static" gemm.c "$cublas" "${static[@]}" $late
 $c -o "$out/gemm_shared" gemm.c "$cublas" "$cudart" "$stub" $late
 
 $c -fPIC -shared -o "$out/liblate.so" lib_late.c "$cudart"
 $c -fPIC -shared -o "$out/libwork.so" lib_work.c "$cudart" "$stub"
 cp "$out/libwork.so" "$out/inner/libsibling.so"
+# shellcheck disable=SC2016 # the loader expands it
 $c -fPIC -shared -o "$out/libouter.so" lib_outer.c -ldl -Wl,-rpath,'$ORIGIN/inner',--enable-new-dtags
 $c -fPIC -shared -o "$out/libnames.so" lib_names.c -ldl
 $c -fPIC -shared -o "$out/libinterpose.so" lib_interpose.c -ldl

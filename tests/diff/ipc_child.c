@@ -51,9 +51,10 @@ int main(int argc, char **argv)
 	pid_t child;
 	int status = -1;
 	char *args[] = {argv[0], hex, NULL};
-	obs_code("spawn", posix_spawn(&child, "/proc/self/exe", NULL, NULL, args, environ));
-	waitpid(child, &status, 0);
-	obs_code("child.exit", WIFEXITED(status) ? WEXITSTATUS(status) : 128);
+	int code = posix_spawn(&child, "/proc/self/exe", NULL, NULL, args, environ);
+	if (code == 0)
+		waitpid(child, &status, 0);
+	obs("child", "%d,exit=%d", code, WIFEXITED(status) ? WEXITSTATUS(status) : 128);
 	obs_bytes("a", a, 0x81, 1000);
 	obs_bytes("b.before", b, 0x82, 500);
 	obs_bytes("b.written", (char *)b + 500, 0x83, 100);

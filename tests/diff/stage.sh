@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced by this folder's tests with the files of the test as arguments: gathers them as `run` wants them, the programs in
 # $STAGE/bin, the fake GPU in $STAGE/fake, the command and the shims in $STAGE/cli and $STAGE/shim. $STAGE is removed at the end.
 

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Each fault planted in the shim is noticed by at least one program; the same build without a fault by none.
+# shellcheck source=tests/diff/stage.sh
 . "$1"
 export TENURE_LIB="$STAGE/shim/libtenure_planted.so"
 failures=0
