@@ -100,7 +100,7 @@ static int find_copy(const tn_module_info *caller, const void *address)
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
     void *handle;
     /* A copy that is known is found without the loader's lock. */
-    int k = known_copy_of(tn_elf_find(address, "cudaMalloc"));
+    int k = tn_loader_forked() ? -1 : known_copy_of(tn_elf_find(address, "cudaMalloc"));
     if (k >= 0) return k;
     if (caller && !caller->is_main && (handle = dlopen(caller->path, RTLD_NOLOAD | RTLD_LAZY)) != NULL) {
         k = copy_of_symbol(tn_real_dlsym(handle, "cudaMalloc"));

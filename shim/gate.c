@@ -4,9 +4,12 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "shim/modules.h"
+
 #define WAITS 4000 /* of 50 us */
 
 static _Atomic int inside, forking;
+static int child; /* written in the child's only thread */
 static __thread int mine __attribute__((tls_model("initial-exec")));
 
 static void pause_shortly(void) { nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL); }
@@ -29,6 +32,8 @@ void tn_loader_leave(void)
     atomic_fetch_sub(&inside, 1);
 }
 
+int tn_loader_forked(void) { return child; }
+
 static void before_fork(void)
 {
     atomic_fetch_add(&forking, 1);
@@ -41,6 +46,8 @@ static void in_child(void)
 {
     atomic_store(&forking, 0);
     atomic_store(&inside, mine);
+    child = 1;
+    tn_modules_after_fork();
 }
 
 __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }

@@ -7,5 +7,7 @@
 
 void tn_loader_enter(void);
 void tn_loader_leave(void);
+/* Whether this process is a forked child: then dl_iterate_phdr may hang, and is left alone. */
+int tn_loader_forked(void);
 
 #endif

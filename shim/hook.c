@@ -172,7 +172,7 @@ static int wait_for_start(void)
 {
     int now = STARTING;
     for (int i = 0; now == STARTING && i < START_WAITS; i++) {
-        if (atomic_load(&starter) && atomic_load(&starter) != (int)syscall(SYS_getpid)) return FORWARDING; /* forked in the middle */
+        if (atomic_load(&starter) != (int)syscall(SYS_getpid)) return FORWARDING; /* forked in the middle */
         nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
         now = atomic_load_explicit(&state, memory_order_acquire);
     }
@@ -183,8 +183,9 @@ static int wait_for_start(void)
 static int started(void)
 {
     int expected = UNSTARTED;
+    /* Before the state, so that a child forked between the two knows that the start is not its own. */
+    if (atomic_load(&state) == UNSTARTED) atomic_store(&starter, (int)syscall(SYS_getpid));
     if (!atomic_compare_exchange_strong(&state, &expected, STARTING)) return expected == STARTING ? wait_for_start() : expected;
-    atomic_store(&starter, (int)syscall(SYS_getpid));
     self.busy = 1;
     int now = start();
     self.busy = 0;

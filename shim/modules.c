@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "shim/modules.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -148,10 +149,34 @@ static void read_exe(char *path, size_t room)
         path[(size_t)n - suffix] = 0;
 }
 
+static int forked; /* set once, in the child's only thread */
+
+void tn_modules_after_fork(void)
+{
+    forked = 1;
+}
+
+/* The same without dl_iterate_phdr: glibc 2.36 hands its lock to a forked child as another thread held it, and nobody there gives it
+ * back. dladdr1 takes the lock of dlopen, which is made anew in the child; the program headers stand in memory. */
+static int visit_by_link_map(module_query *q)
+{
+    Dl_info where;
+    struct link_map *map = NULL;
+    if (!dladdr1((const void *)q->addr, &where, (void **)&map, RTLD_DL_LINKMAP) || !map || !where.dli_fbase)
+        return 0;
+    const ElfW(Ehdr) *header = where.dli_fbase;
+    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
+        return 0;
+    struct dl_phdr_info info = { .dlpi_addr = map->l_addr, .dlpi_name = map->l_name,
+                                 .dlpi_phdr = (const ElfW(Phdr) *)((const char *)header + header->e_phoff), .dlpi_phnum = header->e_phnum };
+    q->index = map->l_prev != NULL; /* the executable is the first in the loader's list */
+    return visit(&info, sizeof info, q);
+}
+
 int tn_module_of(const void *addr, tn_module_info *out)
 {
     module_query q = { (uint64_t)addr, out, 0 };
-    if (!dl_iterate_phdr(visit, &q))
+    if (!(forked ? visit_by_link_map(&q) : dl_iterate_phdr(visit, &q)))
         return 0;
     int saved = errno;
     if (out->is_main && !out->path[0])

@@ -18,6 +18,8 @@ typedef struct tn_module_info {
 
 /* 1 and *out filled when addr lies in a PT_LOAD segment of a loaded module (the kernel's vdso is one), else 0 (anonymous code). */
 int tn_module_of(const void *addr, tn_module_info *out);
+/* For the atfork handler of the child: from now on tn_module_of() does without the lock that a fork may have left taken. */
+void tn_modules_after_fork(void);
 /* The last part of a path. */
 const char *tn_basename(const char *path);
 /* Whether a file's name is that of a CUDA driver (libcuda.so...), a shared CUDA runtime (libcudart.so..., libcudart-*.so), or NVML
