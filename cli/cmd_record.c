@@ -112,7 +112,7 @@ static void report_problems(const tn_run_folder *folder, int covered)
     if (s.gone)
         return;
     if (s.journals == 0 && covered)
-        cli_warn("record", "no CUDA call was seen, so there is no journal in %s", folder->path);
+        cli_warn("record", "no CUDA call was seen, or its journal could not be made (a full disk, a file-size limit): none is in %s", folder->path);
     if (s.unreadable)
         cli_warn("record", "%u of %u journals in %s cannot be read", s.unreadable, s.journals, folder->path);
     if (s.dropped)
