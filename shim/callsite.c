@@ -151,14 +151,14 @@ static uint32_t intern(const request *q, uint64_t hash, const uint64_t *raw, int
 }
 
 /* The verified slots stand for the walk by unwind tables: only chains of that one go in and come out. */
-static int uses_slots(const request *q)
+static inline int uses_slots(const void *frame)
 {
-    return tn_slots_mode != TN_SLOTS_OFF && q->frame != NULL && tn_unwind == tn_unwind_libunwind;
+    return tn_slots_mode != TN_SLOTS_OFF && frame != NULL && tn_unwind == tn_unwind_libunwind;
 }
 
 static uint32_t keep_slots(const request *q, const uint64_t *raw, int n, int max, uint32_t flags, uint32_t site)
 {
-    if (site != TN_SITE_NONE && !(flags & TN_SF_CALLER_ONLY) && uses_slots(q))
+    if (site != TN_SITE_NONE && !(flags & TN_SF_CALLER_ONLY) && uses_slots(q->frame))
         tn_slots_keep(q->epoch, q->frame, raw, n, max, site);
     return site;
 }
@@ -206,24 +206,21 @@ static uint32_t walk(const request *q)
     return site == TN_RAW_DEEPER ? look_deeper(q) : keep_slots(q, raw, n, RAW_FRAMES, flags, site);
 }
 
-static __attribute__((noinline)) uint32_t slow(const request *q)
+/* found: what the verified slots gave; not TN_SITE_NONE only in TN_SLOTS_CHECK. */
+static __attribute__((noinline)) uint32_t slow(const void *caller, const void *frame, uint16_t outer_api, uint64_t epoch, uint32_t found)
 {
     int saved = errno;
-    uint32_t site = walk(q);
+    request q = { caller, found == TN_SITE_NONE ? frame : NULL, epoch, outer_api };
+    uint32_t site = walk(&q);
+    if (found != TN_SITE_NONE)
+        tn_slots_checked(found != site);
     errno = saved;
     return site;
 }
 
 uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api)
 {
-    request q = { caller, frame, tn_epoch(), outer_api };
-    uint32_t found = uses_slots(&q) ? tn_slots_find(q.epoch, caller, frame) : TN_SITE_NONE;
-    if (found != TN_SITE_NONE && tn_slots_mode == TN_SLOTS_ON)
-        return found;
-    if (found != TN_SITE_NONE)
-        q.frame = NULL; /* kept already */
-    uint32_t site = slow(&q);
-    if (found != TN_SITE_NONE)
-        tn_slots_checked(found != site);
-    return site;
+    uint64_t epoch = tn_epoch();
+    uint32_t found = uses_slots(frame) ? tn_slots_find(epoch, caller, frame) : TN_SITE_NONE;
+    return found != TN_SITE_NONE && tn_slots_mode == TN_SLOTS_ON ? found : slow(caller, frame, outer_api, epoch, found);
 }

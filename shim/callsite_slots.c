@@ -27,12 +27,16 @@
 
 typedef uint64_t __attribute__((may_alias)) stack_word;
 
+/* What comes after a node: a word to compare as it is; a saved frame pointer, to compare less the hook's frame address; or nothing, then this is
+ * the chain's site. */
+enum { NEXT_WORD = 0, NEXT_RELATIVE = 1 };
+_Static_assert(TN_SITE_FIRST > NEXT_RELATIVE, "sites and kinds share a field");
+
 typedef struct node {
     uint64_t expected;
     uint32_t offset;      /* of the word, from the hook's frame address; the same in all children of one node */
-    uint32_t site;        /* of the chain that ends here; TN_SITE_NONE: it goes on, and the first child is the next node */
-    uint16_t parent;      /* 0 at the hook's caller */
-    uint8_t is_relative;  /* a saved frame pointer, less the hook's frame address */
+    uint32_t next;        /* the first child of a node is the node behind it */
+    uint16_t parent;      /* 0: node 0, which stands for the hook itself */
     uint8_t alternatives; /* in a first child that is relative: how many siblings it has */
 } node;
 
@@ -45,8 +49,9 @@ struct tn_slots {
     uint64_t epoch;
     uint64_t lowest, end; /* of the stack */
     uint64_t span;        /* a hook's frame, two words, begins at most so far above `lowest` */
-    uint32_t count;       /* nodes in use; the first one is none */
-    uint16_t index[INDEX]; /* nodes by (parent, expected): those at the hook's caller and second and later children */
+    uint32_t count;       /* nodes in use, node 0 among them */
+    uint32_t reach;       /* the largest offset in any node */
+    uint16_t index[INDEX]; /* second and later children, by (parent, expected) */
     rule_entry rules[RULES];
     node nodes[TN_SLOTS_NODES];
 };
@@ -81,34 +86,35 @@ static inline uint32_t child(const tn_slots *c, uint32_t parent, uint64_t word)
     }
 }
 
-static inline uint64_t word_at(uint64_t frame, const node *k)
+/* From node 0 to a leaf. `room`: the last offset at which a word may be read. */
+static inline __attribute__((always_inline)) uint32_t descend(const tn_slots *c, uint64_t frame, uint64_t room, int is_near_end)
 {
-    return *(const stack_word *)(frame + k->offset) - (frame & -(uint64_t)k->is_relative);
-}
-
-uint32_t tn_slots_find_in(const tn_slots *c, uint64_t epoch, uint64_t caller, uint64_t frame)
-{
-    if (c->epoch != epoch || frame - c->lowest > c->span || *(const stack_word *)(frame + 8) != caller)
-        return TN_SITE_NONE;
-    uint64_t room = c->end - frame - 8; /* the last offset at which a word still lies below the stack's end */
-    uint32_t at = child(c, 0, caller);
-    if (at == 0)
-        return TN_SITE_NONE;
-    const node *e = &c->nodes[at];
-    while (e->site == TN_SITE_NONE) {
+    const node *e = &c->nodes[0];
+    for (;;) {
         const node *k = e + 1;
-        if (k->offset > room)
+        if (e->next > NEXT_RELATIVE)
+            return e->next;
+        if (is_near_end && k->offset > room)
             return TN_SITE_NONE;
-        uint64_t word = word_at(frame, k);
+        uint64_t word = *(const stack_word *)(frame + k->offset);
+        if (e->next == NEXT_RELATIVE)
+            word -= frame;
         if (word != k->expected) {
-            at = child(c, (uint32_t)(e - c->nodes), word);
+            uint32_t at = child(c, (uint32_t)(e - c->nodes), word);
             if (at == 0)
                 return TN_SITE_NONE;
             k = &c->nodes[at];
         }
         e = k;
     }
-    return e->site;
+}
+
+uint32_t tn_slots_find_in(const tn_slots *c, uint64_t epoch, uint64_t caller, uint64_t frame)
+{
+    if (c->epoch != epoch || frame - c->lowest > c->span || *(const stack_word *)(frame + 8) != caller || c->count == 1)
+        return TN_SITE_NONE;
+    uint64_t room = c->end - frame - 8;
+    return room >= c->reach ? descend(c, frame, room, 0) : descend(c, frame, room, 1);
 }
 
 uint32_t tn_slots_find(uint64_t epoch, const void *caller, const void *frame)
@@ -206,15 +212,15 @@ static void clear(tn_slots *c)
 {
     memset(c->index, 0, sizeof c->index);
     c->count = 1;
+    c->reach = 0;
 }
 
-/* The node among e's children that stands for this word, or NULL. e: NULL at the hook's caller. */
-static node *known(tn_slots *c, node *e, const check *k)
+/* The node among e's children that stands for this word; 0: none. */
+static uint32_t known(const tn_slots *c, uint32_t e, const check *k)
 {
-    if (e && (e + 1)->expected == k->expected)
+    if (e + 1 < c->count && c->nodes[e + 1].parent == e && c->nodes[e + 1].expected == k->expected)
         return e + 1;
-    uint32_t at = child(c, e ? (uint32_t)(e - c->nodes) : 0, k->expected);
-    return at ? &c->nodes[at] : NULL;
+    return child(c, e, k->expected);
 }
 
 static void put_in_index(tn_slots *c, uint32_t parent, uint32_t at)
@@ -225,22 +231,48 @@ static void put_in_index(tn_slots *c, uint32_t parent, uint32_t at)
     c->index[i] = (uint16_t)at;
 }
 
-/* The rest of a chain, from the first word that e (NULL: none) has no child for. */
-static void append(tn_slots *c, node *e, const check *checks, int n, uint32_t site)
+/* The rest of a chain, from the first word that e has no child for. */
+static void append(tn_slots *c, uint32_t e, const check *checks, int n, uint32_t site)
 {
-    uint32_t first = c->count, parent = e ? (uint32_t)(e - c->nodes) : 0;
+    uint32_t at = c->count, parent = e;
     for (int i = 0; i < n; i++) {
-        c->nodes[first + (uint32_t)i] = (node){ checks[i].expected, checks[i].offset, i == n - 1 ? site : TN_SITE_NONE,
-                                                (uint16_t)(i ? first + (uint32_t)i - 1 : parent), (uint8_t)checks[i].is_relative, 0 };
+        uint32_t next = i == n - 1 ? site : checks[i + 1].is_relative ? NEXT_RELATIVE : NEXT_WORD;
+        c->nodes[at + (uint32_t)i] = (node){ checks[i].expected, checks[i].offset, next, (uint16_t)parent, 0 };
+        parent = at + (uint32_t)i;
+        if (checks[i].offset > c->reach)
+            c->reach = checks[i].offset;
     }
     c->count += (uint32_t)n;
-    put_in_index(c, parent, first);
+    if (at != e + 1) /* or it is the first child */
+        put_in_index(c, e, at);
+}
+
+/* Whether `at`, a child of e, is about the word that k is about. Always, as long as the unwind tables are the same. */
+static int is_place_of(const tn_slots *c, uint32_t e, uint32_t at, const check *k)
+{
+    return c->nodes[at].offset == k->offset && (c->nodes[e].next == NEXT_RELATIVE) == (k->is_relative != 0);
+}
+
+/* Whether a new child of e that stands for this word may be put beside those that are there. */
+static int may_join(tn_slots *c, uint32_t e, const check *k)
+{
+    if (e + 1 == c->count)
+        return 1; /* node 0 of an empty cache: there is none */
+    node *sibling = &c->nodes[e + 1];
+    if (!is_place_of(c, e, e + 1, k))
+        return 0;
+    if (!k->is_relative)
+        return 1;
+    if (sibling->alternatives == ALTERNATIVES_MAX)
+        return 0;
+    sibling->alternatives++;
+    return 1;
 }
 
 int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t *frames, int n, int max, uint32_t site)
 {
     check checks[CHECKS_MAX];
-    if (n < 1 || n > TN_UNWIND_MAX || site == TN_SITE_NONE)
+    if (n < 1 || n > TN_UNWIND_MAX || site < TN_SITE_FIRST)
         return 0;
     if (c->epoch != epoch) {
         memset(c->rules, 0, sizeof c->rules);
@@ -252,25 +284,17 @@ int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t
         return 0;
     if (c->count + (uint32_t)count > TN_SLOTS_NODES)
         clear(c);
-    node *e = NULL, *next;
+    uint32_t e = 0, next;
     int i = 0;
-    while (i < count && (next = known(c, e, &checks[i])) && next->offset == checks[i].offset && next->is_relative == checks[i].is_relative) {
+    for (; i < count && (next = known(c, e, &checks[i])) != 0; i++) {
+        if (!is_place_of(c, e, next, &checks[i]))
+            return 0;
         e = next;
-        i++;
-        if (e->site != TN_SITE_NONE)
+        if (c->nodes[e].next > NEXT_RELATIVE)
             return 0; /* it is there already */
     }
-    if (i == count)
-        return 0; /* ends where another goes on: cannot be, and is not kept */
-    if (e) {
-        node *sibling = e + 1;
-        if (sibling->offset != checks[i].offset || sibling->is_relative != checks[i].is_relative)
-            return 0; /* the same words and another place: cannot be either */
-        if (sibling->is_relative && sibling->alternatives++ >= ALTERNATIVES_MAX) {
-            sibling->alternatives = ALTERNATIVES_MAX;
-            return 0;
-        }
-    }
+    if (i == count || !may_join(c, e, &checks[i])) /* to end where another goes on: cannot be either */
+        return 0;
     append(c, e, checks + i, count - i, site);
     return 1;
 }

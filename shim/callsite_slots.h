@@ -23,7 +23,9 @@
 /* Off: every look-up misses. Check: whatever is found is also looked up the long way by tn_callsite(); the answer is the long way's, hits and
  * differences are counted. Set before the first CUDA call. */
 enum { TN_SLOTS_OFF = 0, TN_SLOTS_ON, TN_SLOTS_CHECK };
+#ifndef TN_SLOTS_DEFAULT
 #define TN_SLOTS_DEFAULT TN_SLOTS_OFF
+#endif
 extern int tn_slots_mode;
 extern uint64_t tn_slots_hits, tn_slots_differences; /* TN_SLOTS_CHECK only; any thread */
 void tn_slots_checked(int is_different);

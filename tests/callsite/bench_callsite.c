@@ -1,5 +1,13 @@
 /* Nanoseconds of one tn_callsite() on a warm hit, at stacks of several depths: the best of 20 rounds of 100,000 calls, and the unwinder alone. Prints
- * CSV; "own" as argument measures the walk without libunwind. */
+ * CSV. Argument: "slots" (the default) from verified slots, "walk" by libunwind and the raw chain, "own" by frame pointers. This file is compiled with
+ * frame pointers; -fomit-frame-pointer in COPTS measures frames of the other kind.
+ *
+ * bazel-bin/tests/callsite/bench_callsite on a 2-core Xeon VM (model 167), least of five runs, load average 3:
+ *   frames  slots  walk
+ *        8     13   130
+ *       16     29   200
+ *       24     35   228
+ * and 11, 23, 23 from slots without frame pointers. The same chain of 17 frames is compared at 24 frames as at any greater depth. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -149,6 +149,7 @@ START_TEST(a_hit_is_what_the_tables_give)
         ck_assert_uint_ge(site, 10);
         ck_assert_uint_lt(site, 10 + IMAGES);
         const stack_image *is = &images[site - 10];
+        ck_assert_uint_eq(is->frames[0], caller);
         tn_slots *fresh = tn_slots_new(s.start, s.end);
         ck_assert_int_eq(tn_slots_keep_in(fresh, 1 << 16, frame, is->frames, is->n, (int)TN_FRAMES_MAX + 1, site), 1);
         tn_slots_free(fresh);
