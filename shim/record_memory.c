@@ -45,6 +45,22 @@ static uint8_t device_of_pointer(uint64_t addr, uint8_t otherwise)
     return otherwise;
 }
 
+/* The devices of the streams that this thread last allocated on. A stream's number is never given to another, and an allocation that
+ * names no pool comes from the stream's own device, so asking the driver once a stream is enough. */
+#define KNOWN_STREAMS 8u
+static __thread struct { uint32_t stream; uint8_t device; } known_devices[KNOWN_STREAMS] __attribute__((tls_model("initial-exec")));
+
+static uint8_t device_of_stream(uint32_t stream, uint64_t addr, uint8_t otherwise)
+{
+    unsigned way = stream % KNOWN_STREAMS;
+    if (stream && known_devices[way].stream == stream) return known_devices[way].device;
+    uint8_t device = device_of_pointer(addr, TN_DEVICE_NONE);
+    if (device == TN_DEVICE_NONE) return otherwise;
+    known_devices[way].stream = stream;
+    known_devices[way].device = device;
+    return device;
+}
+
 /* Set for good when a driver row below a runtime row has recorded. Until then the runtime's own driver calls may be out of
  * our sight (libtenure_wrap.a without the libraries), and the runtime rows have to record what they would have. */
 static _Atomic int driver_rows_below;
@@ -74,14 +90,17 @@ void rec_site_first(tn_hook_frame *f)
 static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream)
 {
     uint64_t now = tn_stamp();
+    uint32_t number = 0;
     note_level(f);
     if (r == 0 && !addr) return; /* size 0: success without a block */
+    if (stream != TN_STREAM_NONE) number = tn_stream_number(f, stream);
     if (stream != TN_STREAM_NONE && r == 0) {
         if (rec_captures() && is_captured(f, stream)) kind = TN_KIND_GRAPH;
-        if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
+        if (kind == TN_KIND_ASYNC) c.device = device_of_stream(number, addr, c.device);
+        else if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
     }
     tn_entry entry = {.addr = addr, .bytes = bytes, .backed = backed_bytes(kind, bytes), .site = tn_frame_site(f), .ctx = c.number,
-                      .stream = tn_stream_number(f, stream), .kind = (uint8_t)kind, .device = c.device, .extra = extra, .tsc = now};
+                      .stream = number, .kind = (uint8_t)kind, .device = c.device, .extra = extra, .tsc = now};
     if (r == 0 && !f->nested) tn_ledger_insert(space_of(kind), &entry, NULL);
     f->thread->recorded++;
     tn_event *e = tn_event_new(f, now);
