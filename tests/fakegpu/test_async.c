@@ -21,11 +21,12 @@ START_TEST(free_async_takes_a_plain_block_in_stream_order)
     start();
     CUstream s = new_stream();
     OK(cuMemAlloc(&p, 4096));
-    spin(s, 120);
+    hold(s);
     OK(cuMemFreeAsync(p, s));
     ck_assert(busy(s));
     ck_assert_uint_eq(type_of(p), CU_MEMORYTYPE_DEVICE); /* until the stream passes it */
     GIVES(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));       /* but it is freed once only */
+    release();
     OK(cuStreamSynchronize(s));
     ck_assert_uint_eq(type_of(p), 0);
     GIVES(CUDA_ERROR_INVALID_VALUE, cuMemFree(p));
@@ -51,7 +52,7 @@ START_TEST(the_used_figure_falls_at_the_call)
     CUmemoryPool pool = default_pool();
     OK(cuMemAllocAsync(&p, 8 * MIB, s));
     ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 8 * MIB);
-    spin(s, 120);
+    hold(s);
     OK(cuMemFreeAsync(p, s));
     ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
     ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * MIB);
@@ -122,7 +123,7 @@ START_TEST(a_freed_block_serves_its_own_stream_at_once_and_another_later)
     start();
     CUstream s = new_stream(), other = new_stream();
     OK(cuMemAllocAsync(&a, MIB, s));
-    spin(s, 120);
+    hold(s);
     OK(cuMemFreeAsync(a, s));
     OK(cuMemAllocAsync(&b, MIB, other));
     ck_assert_uint_ne(a, b); /* the free has not been passed */
@@ -178,6 +179,7 @@ END_TEST
 START_TEST(joined_free_pieces_wait_for_the_later_free)
 {
     CUdeviceptr a, b, c;
+    CUevent passed;
     cuuint64_t max = UINT64_MAX;
     start();
     CUstream s = new_stream(), other = new_stream();
@@ -186,14 +188,17 @@ START_TEST(joined_free_pieces_wait_for_the_later_free)
     OK(cuMemAllocAsync(&a, 16 * MIB, s));
     OK(cuMemAllocAsync(&b, 16 * MIB, s));
     ck_assert_uint_eq(b, a + 16 * MIB);
-    spin(s, 60);
+    OK(cuEventCreate(&passed, CU_EVENT_DISABLE_TIMING));
+    hold(s);
     OK(cuMemFreeAsync(b, s)); /* the second half first */
-    spin(s, 120);
+    OK(cuEventRecord(passed, s));
+    hold(s);
     OK(cuMemFreeAsync(a, s));
     OK(cuMemAllocAsync(&c, 32 * MIB, s)); /* joined for this stream at once */
     ck_assert_uint_eq(c, a);
     OK(cuMemFreeAsync(c, s));
-    usleep(100000); /* past the free of b, not past the last one */
+    release();
+    OK(cuEventSynchronize(passed)); /* past the free of b, not past the last one */
     OK(cuMemAllocAsync(&c, MIB, other));
     ck_assert(c < a || c >= a + 32 * MIB);
     ck_assert(busy(s));
@@ -206,10 +211,12 @@ START_TEST(bytes_written_without_a_wait_are_visibly_wrong)
     start();
     CUstream s = new_stream(), other = new_stream();
     OK(cuMemAllocAsync(&p, 4096, s));
-    slow_fill(s, p, 0x11, 4096, 120);
+    hold(s);
+    slow_fill(s, p, 0x11, 4096, 0);
     OK(cuMemsetD8Async(p, 0x22, 4096, other)); /* no dependency: the slow writer comes last */
     OK(cuStreamSynchronize(other));
     ck_assert_uint_eq(first_byte(p), 0x22);
+    release();
     OK(cuStreamSynchronize(s));
     ck_assert_uint_eq(first_byte(p), 0x11);
 }

@@ -294,7 +294,7 @@ START_TEST(a_queued_launch_keeps_the_parameters_it_was_launched_with)
     OK(cuStreamEndCapture(s, &graph));
     OK(cuGraphGetNodes(graph, &node, &one));
     OK(cuGraphInstantiate(&x, graph, 0));
-    spin(s, 100);
+    hold(s);
     OK(cuGraphLaunch(x, s));
     CUDA_MEMSET_NODE_PARAMS m;
     CUcontext c;
@@ -305,6 +305,7 @@ START_TEST(a_queued_launch_keeps_the_parameters_it_was_launched_with)
     m.value = 2;
     OK(cuGraphExecMemsetNodeSetParams(x, node, &m, c));
     OK(cuGraphLaunch(x, s));
+    release();
     OK(cuStreamSynchronize(s));
     ck_assert_uint_eq(first_byte(p), 1);
     ck_assert_uint_eq(first_byte(p + 1), 2);

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #endif
 #include <check.h>
+#include <semaphore.h>
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,6 +69,17 @@ static inline void slow_fill(CUstream s, CUdeviceptr p, unsigned char v, size_t 
     void *args[] = {&p, &v, &n, &ms};
     OK(launch(s, "fake_slow_fill", args));
 }
+
+/** Holds the stream until release(): what must be seen while work is in flight then depends on no clock. One per test. */
+static sem_t held_work; /* zero: whoever waits, waits */
+static inline void held(void *unused)
+{
+    (void)unused;
+    while (sem_wait(&held_work) != 0)
+        ;
+}
+static inline void hold(CUstream s) { OK(cuLaunchHostFunc(s, held, NULL)); }
+static inline void release(void) { ck_assert_int_eq(sem_post(&held_work), 0); }
 
 static inline bool busy(CUstream s)
 {

@@ -132,7 +132,7 @@ START_TEST(a_free_waits_for_the_blocks_own_device)
     start_two();
     CUstream s = new_stream();
     p = on_device_1(4096);
-    spin(s, 120);
+    hold(s);
     OK(cuMemFree(p)); /* device 1 is idle */
     ck_assert(busy(s));
 }

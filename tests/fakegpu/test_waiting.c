@@ -6,7 +6,7 @@
 /* Runs `call` beside a kernel and holds the answer to whether the kernel had ended when it returned. */
 #define WAITS(s, code, call) do { spin(s, SPIN_MS); GIVES(code, call); ck_assert_msg(!busy(s), #call " did not wait"); } while (0)
 #define PASSES(s, code, call) \
-    do { spin(s, SPIN_MS); GIVES(code, call); ck_assert_msg(busy(s), #call " waited"); OK(cuStreamSynchronize(s)); } while (0)
+    do { hold(s); GIVES(code, call); ck_assert_msg(busy(s), #call " waited"); release(); OK(cuStreamSynchronize(s)); } while (0)
 
 START_TEST(a_free_waits_at_any_size)
 {
@@ -132,9 +132,10 @@ START_TEST(a_stream_ordered_block_freed_in_flight_is_error_700)
     start();
     CUstream s = new_stream();
     OK(cuMemAllocAsync(&p, 4096, s));
-    slow_fill(s, p, 1, 4096, SPIN_MS);
-    usleep(20000);
+    hold(s);
+    slow_fill(s, p, 1, 4096, 0);
     OK(cuMemFree(p));
+    release();
     GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(s));
     GIVES(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc(&p, 4096)); /* and the error stays */
 }

@@ -34,8 +34,8 @@ compare() {
 		return
 	fi
 	for section in $sections; do
-		grep "^$section[.=]" wanted.all >wanted
-		grep "^$section[.=]" got.all >got
+		grep "^${section}[.=]" wanted.all >wanted
+		grep "^${section}[.=]" got.all >got
 		if cmp -s wanted got; then
 			ok "$1.$section"
 		else
