@@ -24,7 +24,7 @@
  * differences are counted. Set before the first CUDA call. */
 enum { TN_SLOTS_OFF = 0, TN_SLOTS_ON, TN_SLOTS_CHECK };
 #ifndef TN_SLOTS_DEFAULT
-#define TN_SLOTS_DEFAULT TN_SLOTS_OFF
+#define TN_SLOTS_DEFAULT TN_SLOTS_ON
 #endif
 extern int tn_slots_mode;
 extern uint64_t tn_slots_hits, tn_slots_differences; /* TN_SLOTS_CHECK only; any thread */

@@ -184,6 +184,8 @@ START_TEST(only_what_stands_on_the_stack_is_kept)
         ck_assert_int_eq(tn_slots_keep_in(c, 1 << 16, frame, image->frames, image->n, max, TN_SITE_NONE), 0);
         ck_assert_uint_eq(tn_slots_count(c), 0);
         ck_assert_int_eq(tn_slots_keep_in(c, 1 << 16, frame, image->frames, image->n, max, 7), 1);
+        ck_assert_uint_eq(tn_slots_find_in(c, 1 << 16, image->frames[0], frame), 7);
+        ck_assert_uint_eq(tn_slots_find_in(c, 1 << 16, image->frames[0] + 1, frame), TN_SITE_NONE); /* not the caller that is there */
         tn_slots_free(c);
     }
     fake_stack_unmake(&s);
