@@ -2,7 +2,6 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -500,100 +499,6 @@ START_TEST(own_walk_survives_garbage_frame_pointers)
 END_TEST
 #endif
 
-static void *hook_on_thread(void *arg)
-{
-    *(uint32_t *)arg = hook(NULL);
-    tn_unwind = tn_unwind_own;
-    ((uint32_t *)arg)[1] = hook(NULL);
-    return NULL;
-}
-
-START_TEST(threads_have_stacks_of_their_own)
-{
-    uint32_t ids[2] = { 0, 0 };
-    pthread_t t;
-    pthread_attr_t attr;
-    start();
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 64 * 1024); /* small: the way of a miss must fit */
-    ck_assert_int_eq(pthread_create(&t, &attr, hook_on_thread, ids), 0);
-    pthread_join(t, NULL);
-    ck_assert_uint_ge(ids[0], TN_SITE_FIRST);
-    ck_assert_uint_ge(ids[1], TN_SITE_FIRST);
-}
-END_TEST
-
-/* ---- threads */
-
-#define THREADS 8
-#define CHAINS 64
-static pthread_barrier_t barrier;
-
-/* Six bits choose the way, so that 64 numbers are 64 chains, the same in every thread. */
-static __attribute__((noinline)) uint32_t zero(int bits, int depth);
-static __attribute__((noinline)) uint32_t one(int bits, int depth);
-
-static __attribute__((noinline)) uint32_t next(int bits, int depth)
-{
-    uint32_t r = depth == 0 ? hook(NULL) : bits & 1 ? one(bits >> 1, depth - 1) : zero(bits >> 1, depth - 1);
-    __asm__ __volatile__("" ::: "memory");
-    return r;
-}
-
-static uint32_t zero(int bits, int depth)
-{
-    uint32_t r = next(bits, depth);
-    __asm__ __volatile__("nop" ::: "memory");
-    return r;
-}
-
-static uint32_t one(int bits, int depth)
-{
-    uint32_t r = next(bits, depth);
-    __asm__ __volatile__("nop; nop" ::: "memory");
-    return r;
-}
-
-static void *race(void *arg)
-{
-    uint32_t *ids = arg;
-    pthread_barrier_wait(&barrier);
-    for (int round = 0; round < 50; round++)
-        for (int i = 0; i < CHAINS; i++) {
-            uint32_t id = next(i, 6);
-            if (round == 0)
-                ids[i] = id;
-            else if (ids[i] != id)
-                ids[i] = TN_SITE_NONE;
-        }
-    return NULL;
-}
-
-START_TEST(racing_threads_write_each_site_once)
-{
-    static uint32_t ids[THREADS][CHAINS];
-    pthread_t threads[THREADS];
-    start();
-    ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, THREADS), 0);
-    for (int t = 0; t < THREADS; t++)
-        ck_assert_int_eq(pthread_create(&threads[t], NULL, race, ids[t]), 0);
-    for (int t = 0; t < THREADS; t++)
-        pthread_join(threads[t], NULL);
-    ck_assert_int_eq(mock_site_count, CHAINS);
-    for (int i = 0; i < CHAINS; i++) {
-        ck_assert_uint_ge(ids[0][i], TN_SITE_FIRST);
-        ck_assert_int_eq(mock_sites_with_id(ids[0][i]), 1);
-        for (int t = 1; t < THREADS; t++)
-            ck_assert_uint_eq(ids[t][i], ids[0][i]);
-        for (int k = 0; k < i; k++)
-            ck_assert_uint_ne(ids[0][i], ids[0][k]);
-    }
-    for (int i = 0; i < mock_module_count; i++)
-        for (int k = 0; k < i; k++)
-            ck_assert(mock_modules[i].head.id != mock_modules[k].head.id && mock_modules[i].head.base != mock_modules[k].head.base);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("callsite");
@@ -622,8 +527,6 @@ int main(void)
 #if defined(__x86_64__)
     tcase_add_test(t, own_walk_survives_garbage_frame_pointers);
 #endif
-    tcase_add_test(t, threads_have_stacks_of_their_own);
-    tcase_add_test(t, racing_threads_write_each_site_once);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
     int failed = srunner_ntests_failed(sr);
