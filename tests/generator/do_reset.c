@@ -57,7 +57,7 @@ void do_gate(struct lane *l, struct op *op)
 
 static void put_away(struct lane *l, struct op *op, struct block *b)
 {
-	if (b->kind == KIND_VMM || b->kind == KIND_POOL)
+	if (b->kind == KIND_VMM || b->kind == KIND_POOL || (b->kind == KIND_ASYNC && !program.survivors))
 		block_free(l, op, b);
 }
 

@@ -130,9 +130,10 @@ struct program {
 	uint32_t ops;
 	int threads, devices;
 	bool alone;   /* nobody else uses the card: a part of it can be asked for */
+	bool survivors; /* stream-ordered blocks live through resets */
 	bool fault;   /* the last operation is an illegal access */
 	bool trace, list, times;
-	uint32_t reset_rounds; /* one round in so many begins with a reset of a device */
+	uint32_t reset_rounds; /* one round in so many begins with a reset of a device; 0: none does */
 	size_t card_bytes;
 	unsigned char *included; /* by index; NULL: all */
 };
@@ -226,7 +227,7 @@ void vmm_alloc(struct lane *l, struct op *op, struct block *b);
 void graph_drop(struct lane *l, struct graph *g);
 
 /* The three steps of a reset of the op's device, a barrier between each two: every thread puts away what does not
-   end with a context; the op's thread resets; every thread forgets what has ended and binds the device anew. */
+   end with a context; the op's thread resets; every thread forgets what has ended and binds the device anew. The last is taken by one thread after the other: each finds the context that the first has made. */
 void reset_prepare(struct lane *l, struct op *op);
 void reset_device(struct lane *l, struct op *op);
 void reset_forget(struct lane *l, struct op *op);

@@ -1,11 +1,14 @@
 /*
  * generated --seed S --ops N [--only LIST] [--threads T] [--devices D] [--alone] [--fault]
- *           [--resets R] [--trace | --list] [--times]
+ *           [--resets R] [--survivors] [--trace | --list] [--times]
  *
  * Carries out the program that the seed says and prints `hash=` over all observations, `ops=` with the operations that
- * found something to work on, and `live.KIND=` with the bytes left alive; --trace adds a line per operation, in no order between threads; --list only names them;
- * --times says on standard error what each kind of operation took. One round of 64 in R begins with a reset (150).
- * LIST is numbers and ranges, 3,5-9, or @FILE with one. Exit code 2 for usage, 3 where CUDA or memory cannot be had.
+ * found something to work on, and `live.KIND=` with the bytes left alive. --trace adds a line per operation, in no order
+ * between threads; --list only names the operations; --times says on standard error what each kind of them took.
+ * LIST is numbers and ranges, 3,5-9, or @FILE with one. One round of 64 operations in R begins with the reset of a
+ * device (150; 0: none); with --survivors stream-ordered blocks are not freed before it, and live through it.
+ * --alone: nobody else uses the card, so more than half of it can be asked for. --fault: the last operation is an
+ * illegal access. Exit code 2 for usage, 3 where CUDA or memory cannot be had.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,8 +56,11 @@ static void reset(struct lane *l, struct op *op)
 	meet();
 	if (op->thread == l->thread)
 		reset_device(l, op);
-	meet();
-	reset_forget(l, op);
+	for (int t = 0; t < program.threads; t++) {
+		meet();
+		if (t == l->thread)
+			reset_forget(l, op);
+	}
 	observe_end(l);
 	meet();
 }
@@ -182,7 +188,7 @@ static void print_list(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: generated --seed S --ops N [--only LIST|@FILE] [--threads T] [--devices D] [--alone] [--fault] [--resets R] [--trace|--list] [--times]\n");
+	fprintf(stderr, "usage: generated --seed S --ops N [--only LIST|@FILE] [--threads T] [--devices D] [--alone] [--fault] [--resets R] [--survivors] [--trace|--list] [--times]\n");
 	return 2;
 }
 
@@ -238,7 +244,7 @@ static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {{"seed", required_argument, NULL, 's'}, {"ops", required_argument, NULL, 'n'},
 		{"only", required_argument, NULL, 'o'}, {"threads", required_argument, NULL, 't'}, {"devices", required_argument, NULL, 'd'},
-		{"alone", no_argument, NULL, 'a'}, {"fault", no_argument, NULL, 'f'}, {"trace", no_argument, NULL, 'v'},
+		{"alone", no_argument, NULL, 'a'}, {"fault", no_argument, NULL, 'f'}, {"survivors", no_argument, NULL, 'u'}, {"trace", no_argument, NULL, 'v'},
 		{"list", no_argument, NULL, 'l'},
 		{"times", no_argument, NULL, 'm'}, {"resets", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
 	const char *only = NULL;
@@ -253,10 +259,11 @@ static int parse(int argc, char **argv)
 		case 'd': bad |= number(optarg, 1, MAX_DEVICES, &devices); break;
 		case 'a': program.alone = true; break;
 		case 'f': program.fault = true; break;
+		case 'u': program.survivors = true; break;
 		case 'v': program.trace = true; break;
 		case 'l': program.list = true; break;
 		case 'm': program.times = true; break;
-		case 'r': bad |= number(optarg, 1, 1000000, &resets); break;
+		case 'r': bad |= number(optarg, 0, 1000000, &resets); break;
 		default: return -1;
 		}
 	}

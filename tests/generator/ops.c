@@ -10,10 +10,10 @@ static const struct {
 	const char *name;
 	unsigned weight;
 } kinds[OP_KINDS] = {
-	[OP_ALLOC] = {"allocate", 225}, [OP_FREE] = {"free", 150},   [OP_FILL] = {"fill", 120},   [OP_COPY] = {"copy", 130},
+	[OP_ALLOC] = {"allocate", 225}, [OP_FREE] = {"free", 160},   [OP_FILL] = {"fill", 120},   [OP_COPY] = {"copy", 130},
 	[OP_READ] = {"read", 80},       [OP_STREAM] = {"stream", 50}, [OP_EVENT] = {"event", 40},  [OP_CAPTURE] = {"capture", 25},
 	[OP_LAUNCH] = {"launch", 25},   [OP_POOL] = {"pool", 20},     [OP_VMM] = {"vmm", 20},      [OP_QUERY] = {"query", 50},
-	[OP_ERROR] = {"error", 20},     [OP_REFUSED] = {"refused", 15}, [OP_GATE] = {"gate", 5},   [OP_CARD] = {"card", 1},
+	[OP_ERROR] = {"error", 20},     [OP_REFUSED] = {"refused", 3}, [OP_GATE] = {"gate", 7},   [OP_CARD] = {"card", 1},
 	[OP_HAND] = {"hand", 15},       [OP_CONTEXT] = {"context", 9}, [OP_RESET] = {"reset", 0},  [OP_FAULT] = {"fault", 0},
 };
 
@@ -28,7 +28,7 @@ static struct random random_of(uint64_t salt, uint64_t number)
 static bool round_resets(uint32_t round)
 {
 	struct random r = random_of(2, round);
-	return round != 0 && chance(&r, program.reset_rounds);
+	return round != 0 && program.reset_rounds != 0 && chance(&r, program.reset_rounds);
 }
 
 bool round_captures(uint32_t index)
