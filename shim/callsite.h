@@ -13,10 +13,9 @@
  * be had: then frames are walked by frame pointers within the thread's stack bounds, and sites carry TN_SF_OWN_WALK. */
 int tn_callsite_start(tn_journal *journal, const char *own_dir);
 
-/* Costs on a warm hit, ns (least of several runs of best-of-20 rounds of 100,000; 2-core Xeon VM with other work on it,
- * bazel-bin/tests/callsite/bench_callsite). Stack of 8 / 16 / 24 frames: from verified slots 13 / 29 / 35 where all frames have frame pointers, 11 / 23 / 23
- * where none has; by libunwind 130 / 200 / 228, of which the walk takes 105 / 168 / 222; by frame pointers 25 / 42 / 54. Never more than 17 frames are
- * looked at unless frames are skipped. */
+/* Costs on a warm hit, ns (bazel-bin/tests/callsite/bench_callsite, best of 20 rounds of 100,000, least of eight runs; 2-core Xeon VM, other work on
+ * it). Stack of 8 / 16 / 24 frames: from verified slots 13 / 27 / 32 where all frames have frame pointers, 10 / 20 / 22 where none has; by libunwind
+ * 139 / 196 / 207; by frame pointers 25 / 46 / 57. Never more than 17 frames are looked at unless frames are skipped. */
 
 /* The site of a hook whose own return address is `caller` (__builtin_return_address(0) of the exported wrapper) and whose frame address is
  * `frame` (its __builtin_frame_address(0), while that activation is live; NULL: not known, then the cache of verified slots is passed by).

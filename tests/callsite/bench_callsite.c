@@ -2,12 +2,12 @@
  * CSV. Argument: "slots" (the default) from verified slots, "walk" by libunwind and the raw chain, "own" by frame pointers. This file is compiled with
  * frame pointers; -fomit-frame-pointer in COPTS measures frames of the other kind.
  *
- * bazel-bin/tests/callsite/bench_callsite on a 2-core Xeon VM (model 167), least of five runs, load average 3:
- *   frames  slots  walk
- *        8     13   130
- *       16     29   200
- *       24     35   228
- * and 11, 23, 23 from slots without frame pointers. The same chain of 17 frames is compared at 24 frames as at any greater depth. */
+ * bazel-bin/tests/callsite/bench_callsite on a 2-core Xeon VM (model 167), least of eight runs, load average 5 to 8 from other work:
+ *   frames  slots  walk  own
+ *        8     13   139   25
+ *       16     27   196   46
+ *       24     32   207   57
+ * and 10, 20, 22 from slots without frame pointers. No more than 17 frames are compared, at 24 as at any greater depth. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
