@@ -10,6 +10,11 @@
 #include "shim/callsite_slots.h"
 #include "shim/unwind.h"
 
+#ifdef BENCH_NO_FRAME_POINTERS
+#define BENCH_FRAMES ", no frame pointers"
+#else
+#define BENCH_FRAMES ""
+#endif
 #define ROUNDS 41
 #define CALLS 20000
 #define CHAINS 501
@@ -120,13 +125,13 @@ int main(int argc, char **argv)
         unsigned more = (unsigned)(depths[i] - above);
         cold = 0;
         descend(more, 0);
-        snprintf(name, sizeof name, "warm, %d frames, %s", depths[i], argv[1]);
+        snprintf(name, sizeof name, "warm, %d frames, %s" BENCH_FRAMES, depths[i], argv[1]);
         bench_print("callsite", name, "ns", "cpu", samples, taken);
         cold = 1;
         taken = 0;
         for (unsigned path = 0; path < CHAINS; path++)
             descend(more, path);
-        snprintf(name, sizeof name, "cold, %d frames, %s", depths[i], argv[1]);
+        snprintf(name, sizeof name, "cold, %d frames, %s" BENCH_FRAMES, depths[i], argv[1]);
         bench_print("callsite", name, "ns", "wall", samples, taken);
     }
     tn_journal_end(journal);

@@ -147,6 +147,7 @@ int main(int argc, char **argv)
     must(argc == 2, "usage: ledger EMPTY_FOLDER");
     tn_journal_options o = {.run_dir = argv[1], .libtenure_path = ""};
     must(tn_journal_open(&o, &journal) == TN_OK && tn_ledger_init() == TN_OK, "no journal there");
+    bench_pin(0);
     uint64_t random = 1181783497276652981u, at = BASE;
     for (unsigned i = 0; i < LIVE; i++) {
         sizes[i] = 512u << next_random(&random) % 13;

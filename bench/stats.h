@@ -1,5 +1,6 @@
 /* What the benchmarks share: clocks, a fixed core, and one way of stating a result (median, 10th and 90th percentile, mean; one JSON
- * object a line). The mean also tells what comes rarely and costs much, such as a new chunk of the journal. No state of its own but the pinned core; samples belong to the caller. Any thread, each with its own samples. */
+ * object a line). The mean also tells what comes rarely and costs much, such as a new chunk of the journal. No state of its own but
+ * the set of allowed cores, read at the first bench_pin(); samples belong to the caller. Any thread, each with its own samples. */
 #ifndef TENURE_BENCH_STATS_H
 #define TENURE_BENCH_STATS_H
 
@@ -12,7 +13,8 @@ double bench_cpu_ns(void);
 double bench_wall_ns(void);
 
 /* Keeps the calling thread (and threads it makes later) on the n-th of the cores it may run on, counted from the last. A machine
- * with fewer cores gives its first one. Returns the core's number, -1 where the system refuses. */
+ * with fewer cores gives its first one. Returns the core's number, -1 where the system refuses. The first call is made before
+ * other threads are. */
 int bench_pin(unsigned n);
 
 /* Sorts the samples. `q` from 0 to 1; no sample gives NaN. */
