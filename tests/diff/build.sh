@@ -49,7 +49,11 @@ for source in *.c; do
 	*) $c -o "$out/$name" "$source" "$cudart" "$stub" -ldl -lpthread ;;
 	esac
 done
-(cd ../gpu && $c -o "$out/facts" facts.c facts_*.c "$cudart" -ldl -lpthread)
+for name in copies launches runtime_rest stream_calls; do
+	$c -DCUDA_API_PER_THREAD_DEFAULT_STREAM -o "$out/${name}_thread" $name.c "$cudart" "$stub" -ldl -lpthread
+done
+(cd ../gpu && $c -o "$out/facts" facts.c facts_*.c "$cudart" -ldl -lpthread &&
+	$c -o "$out/safe_calls" safe_calls.c safe_calls_table.c -ldl -lpthread)
 for source in *.cc; do
 	$cxx -o "$out/${source%.cc}" "$source" "$cudart" "$stub" -ldl -lpthread
 done
@@ -67,6 +71,6 @@ cp "$out/libwork.so" "$out/inner/libsibling.so"
 $c -fPIC -shared -o "$out/libouter.so" lib_outer.c -ldl -Wl,-rpath,'$ORIGIN/inner',--enable-new-dtags
 $c -fPIC -shared -o "$out/libnames.so" lib_names.c -ldl
 $c -fPIC -shared -o "$out/libinterpose.so" lib_interpose.c -ldl
-cp ./*.py run programs.txt "$out/"
+cp ./*.py run safe_calls.sh programs.txt "$out/"
 cp golden/* "$out/golden/"
 du -sh "$out"
