@@ -238,10 +238,25 @@ static bool capture_fork(struct lane *l, struct op *op, struct graph *g, cudaStr
 	return status == cudaStreamCaptureStatusActive && !comes_back;
 }
 
+/* Every block of a graph is written whole before the capture and before each launch, so that all that its nodes can
+   read is known. */
+static void define(struct lane *l, struct block *b)
+{
+	if (b->defined < reach(b)) {
+		block_wait(l, b);
+		observe(l, "define", (int)cudaMemset(b->p, 5, reach(b)));
+		b->busy = 0;
+		b->defined = reach(b);
+		block_wait(l, b);
+	}
+}
+
 static void launch(struct lane *l, struct op *op, struct graph *g)
 {
 	int stream = op->stream;
 	cudaStream_t s = stream_of(l, stream);
+	for (int i = 0; i < g->block_count; i++)
+		define(l, &l->at->blocks[g->blocks[i]]);
 	for (int i = 0; i < g->block_count; i++)
 		block_order(l, &l->at->blocks[g->blocks[i]], stream);
 	int code = (int)cudaGraphLaunch(g->exec, s);
@@ -257,17 +272,6 @@ static void launch(struct lane *l, struct op *op, struct graph *g)
 			continue;
 		observe(l, "read", (int)cudaMemcpy(l->scratch, b->p, bytes, cudaMemcpyDefault));
 		observe_bytes(l, "bytes", l->scratch, bytes);
-	}
-}
-
-/* Every block of a graph is written whole before the capture, so that all that its nodes can read is known. */
-static void define(struct lane *l, struct block *b)
-{
-	if (b->defined < reach(b)) {
-		observe(l, "define", (int)cudaMemset(b->p, 5, reach(b)));
-		b->busy = 0;
-		b->defined = reach(b);
-		block_wait(l, b);
 	}
 }
 
