@@ -25,6 +25,7 @@ const char cmd_record_help[] =
     "  -q        no warnings; errors that keep CMD from starting are still printed\n"
     "\n"
     "libtenure.so is looked for beside this command, in ../lib and in ../shim; TENURE_LIB=FILE names another.\n"
+    "Its path may hold no blank, colon or dollar sign. TENURE_JOURNAL_MAX_MIB=N bounds each journal (8192 unless set).\n"
     "Afterwards one line on standard error for each thing that went wrong: events dropped, recording stopped, run\n"
     "folder removed, no CUDA seen. Signals sent to this process reach CMD once; those of a terminal CMD gets itself.\n"
     "Exit code 2 when CMD was not started: not found, not executable, RUN unusable, libtenure.so missing.\n";
