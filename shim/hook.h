@@ -72,6 +72,8 @@ int tn_wanted(void);
 void tn_count_resolved(int api);
 /* Writes a coverage line (TN_COV_*) now or, before recording starts, when it does; at most 16 wait. */
 void tn_coverage(uint32_t what, const char *text);
+/* Names in the journal what does not come past the hooks; before a dlclose and at the end of the process. */
+void tn_look_for_bypass(void);
 /* A slot of the thread's journal with api, outer api, phase and device filled in; NULL: dropped and counted. */
 tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc);
 /* The site of the outermost hook of this thread's present call. */

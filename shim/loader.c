@@ -71,6 +71,7 @@ int tn_real_dlclose(void *handle)
 TN_EXPORT int dlclose(void *handle)
 {
     if (!tn_wanted()) return tn_real_dlclose(handle);
+    tn_look_for_bypass();
     tn_callsite_dlclose_begin();
     int r = tn_real_dlclose(handle), saved = errno;
     tn_callsite_dlclose_end();
