@@ -12,7 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct mem_handle { char magic[8]; pid_t pid; int fd; int device; size_t offset, size; uint64_t id; };
+/* Compared as bytes, so there is no padding in it. */
+struct mem_handle { char magic[8]; pid_t pid; int fd; int device; int zero; size_t offset, size; uint64_t id; };
+_Static_assert(sizeof(struct mem_handle) == 48, "no padding");
 struct opened { struct mem_handle h; char *map; size_t len; int count; };
 
 char *fk_ipc_map(pid_t pid, int fd, size_t offset, size_t len)
@@ -36,7 +38,7 @@ static CUresult do_get(CUipcMemHandle *out, CUdeviceptr p)
     struct fk_dev *d = &fk_devs[b->device];
     if (d->memfd < 0 || fk_cfg.mode == FK_WDDM)
         return CUDA_ERROR_NOT_SUPPORTED;
-    struct mem_handle h = {"fakeipc", getpid(), d->memfd, b->device, (size_t)(b->base - (CUdeviceptr)(uintptr_t)d->va),
+    struct mem_handle h = {"fakeipc", getpid(), d->memfd, b->device, 0, (size_t)(b->base - (CUdeviceptr)(uintptr_t)d->va),
                            b->size, b->buffer_id};
     _Static_assert(sizeof h <= sizeof *out, "handle");
     memset(out, 0, sizeof *out);
