@@ -136,18 +136,29 @@ int tn_wanted(void)
     return a == 2;
 }
 
+/* Bytes; 0, the default, where the variable is no whole number of MiB (`tenure record` refuses such a one). */
+static uint64_t journal_limit(void)
+{
+    const char *text = secure_getenv("TENURE_JOURNAL_MAX_MIB");
+    uint64_t mib = 0;
+    for (const char *c = text; c && *c; c++) {
+        if (*c < '0' || *c > '9' || mib > 1u << 30) return 0;
+        mib = mib * 10 + (uint64_t)(*c - '0');
+    }
+    return mib << 20;
+}
+
 /* Once a process, by the thread that makes the first CUDA call: the journal, the ledger, libunwind. Not under an
  * allocation of the program's: the first call is an initialisation or fails for want of one. */
 static int start(void)
 {
-    const char *limit = secure_getenv("TENURE_JOURNAL_MAX_MIB");
     char folder[1024], path[1024];
     if (!tn_wanted()) return FORWARDING;
     own_process = tn_pages(PAGE);
     if (!own_process || madvise((void *)own_process, PAGE, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     own_folder(folder, sizeof folder, path, sizeof path);
     tn_journal_options o = {.run_dir = secure_getenv("TENURE_RUN"),
-                            .max_bytes = limit ? strtoull(limit, NULL, 10) << 20 : 0,
+                            .max_bytes = journal_limit(),
                             .shim_version = TN_SHIM_VERSION,
                             .api_count = TN_API_COUNT,
                             .libtenure_path = path};
