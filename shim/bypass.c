@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/api.h"
+#include "shim/elf.h"
 #include "shim/gate.h"
 #include "shim/modules.h"
 
@@ -28,17 +29,6 @@ typedef struct slot_search {
     size_t length;
     const struct dl_phdr_info *object;
 } slot_search;
-
-/* Of the object at hand: the loader has relocated these pointers in place, except in sections that are read-only. */
-static const void *table_of(const struct dl_phdr_info *o, const ElfW(Dyn) *dynamic, ElfW(Sxword) tag, uint64_t *value)
-{
-    for (const ElfW(Dyn) *d = dynamic; d && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == tag) {
-            if (value) *value = d->d_un.d_val;
-            return (const void *)(d->d_un.d_ptr >= o->dlpi_addr ? d->d_un.d_ptr : o->dlpi_addr + d->d_un.d_ptr);
-        }
-    return NULL;
-}
 
 static int lies_in(const struct dl_phdr_info *o, uint64_t addr)
 {
@@ -87,15 +77,15 @@ static int visit_object(struct dl_phdr_info *o, size_t size, void *arg)
     for (int i = 0; i < o->dlpi_phnum; i++)
         if (o->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const ElfW(Dyn) *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr);
     if (!dynamic || lies_in(o, (uint64_t)visit_object)) return 0;
-    const char *strings = table_of(o, dynamic, DT_STRTAB, NULL);
-    const ElfW(Sym) *symbols = table_of(o, dynamic, DT_SYMTAB, NULL);
+    const char *strings = tn_elf_entry(o->dlpi_addr, dynamic, DT_STRTAB, NULL);
+    const ElfW(Sym) *symbols = tn_elf_entry(o->dlpi_addr, dynamic, DT_SYMTAB, NULL);
     if (!strings || !symbols) return 0;
-    table_of(o, dynamic, DT_PLTRELSZ, &plt_bytes);
-    table_of(o, dynamic, DT_RELASZ, &bytes);
+    tn_elf_entry(o->dlpi_addr, dynamic, DT_PLTRELSZ, &plt_bytes);
+    tn_elf_entry(o->dlpi_addr, dynamic, DT_RELASZ, &bytes);
     s->object = o;
     s->length = 0;
-    look_through(s, table_of(o, dynamic, DT_JMPREL, NULL), plt_bytes, symbols, strings);
-    look_through(s, table_of(o, dynamic, DT_RELA, NULL), bytes, symbols, strings);
+    look_through(s, tn_elf_entry(o->dlpi_addr, dynamic, DT_JMPREL, NULL), plt_bytes, symbols, strings);
+    look_through(s, tn_elf_entry(o->dlpi_addr, dynamic, DT_RELA, NULL), bytes, symbols, strings);
     if (!s->length) return 0;
     if (s->found++ < OBJECTS) {
         char line[sizeof s->text + 400];

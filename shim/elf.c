@@ -1,8 +1,6 @@
 #include "shim/elf.h"
 
 #include <elf.h>
-#include <link.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "shim/modules.h"
@@ -27,12 +25,17 @@ typedef struct search {
 } search;
 
 /* The loader has relocated these pointers in place, except in sections that are read-only. */
-static const void *pointer(const object *o, ElfW(Sxword) tag)
+const void *tn_elf_entry(uint64_t base, const ElfW(Dyn) *dynamic, ElfW(Sxword) tag, uint64_t *value)
 {
-    for (const ElfW(Dyn) *d = o->dynamic; d && d->d_tag != DT_NULL; d++)
-        if (d->d_tag == tag) return (const void *)(d->d_un.d_ptr >= o->base ? d->d_un.d_ptr : o->base + d->d_un.d_ptr);
+    for (const ElfW(Dyn) *d = dynamic; d && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == tag) {
+            if (value) *value = d->d_un.d_val;
+            return (const void *)(d->d_un.d_ptr >= base ? d->d_un.d_ptr : base + d->d_un.d_ptr);
+        }
     return NULL;
 }
+
+static const void *pointer(const object *o, ElfW(Sxword) tag) { return tn_elf_entry(o->base, o->dynamic, tag, NULL); }
 
 static const void *defined(const object *o, const ElfW(Sym) *symbol, const char *strings, const char *name)
 {

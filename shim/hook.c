@@ -336,7 +336,6 @@ void tn_coverage(uint32_t what, const char *text)
     strncpy(coverage_early[i].text, text, sizeof coverage_early[i].text - 1);
 }
 
-/* No CUDA call and no output: the journal is on disk already, this marks its orderly end. */
 static void say_bypass(const char *text) { tn_coverage(TN_COV_BYPASS, text); }
 
 void tn_look_for_bypass(void)
@@ -348,6 +347,7 @@ void tn_look_for_bypass(void)
     if (found && atomic_load_explicit(&state, memory_order_acquire) == UNSTARTED) (void)started();
 }
 
+/* No CUDA call and no output: the journal is on disk already, this marks its orderly end. */
 __attribute__((destructor)) static void process_ends(void)
 {
     tn_look_for_bypass();
