@@ -1,7 +1,7 @@
 /* A run folder (or one journal) turned into one report. A tn_report owns everything it holds, the open
  * journals included, until tn_report_free; nothing of the journals is copied that can be pointed at. Not
- * thread-safe: one thread a report. Nothing here asks a driver, a clock or the environment, so the same
- * files give the same bytes. */
+ * thread-safe: one thread a report. Nothing here asks a driver or the environment, so the same files
+ * give the same bytes once their processes are gone; of one that has not said so it is looked whether it still runs. */
 #ifndef TENURE_REPORT_REPORT_H
 #define TENURE_REPORT_REPORT_H
 

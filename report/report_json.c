@@ -251,6 +251,7 @@ static json_t *process_object(const tn_report *r, const tn_process *p)
     put_field(object, "libtenure", h->libtenure_path, sizeof(h->libtenure_path));
     put_text(object, "unwinder", h->flags & TN_HF_UNWIND_OWN ? "own" : "libunwind");
     put(object, "ended", json_boolean(h->flags & TN_HF_ENDED));
+    put(object, "running", json_boolean(!p->ended));
     put_text(object, "stopped", h->flags & TN_HF_STOPPED ? tn_error_text((tn_error)h->stop_error) : NULL);
     put_integer(object, "dropped_events", h->dropped_events);
     put_integer(object, "dropped_records", h->dropped_records);

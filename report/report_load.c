@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "report/report_alive.h"
 #include "report/report_merge.h"
 #include "report/report_names.h"
 
@@ -222,6 +223,7 @@ tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPOR
         error = tn_merge(report);
     if (error == TN_OK) {
         warn_about_processes(report);
+        tn_alive_mark(report);
         error = tn_replay(report);
     }
     if (error == TN_OK) {

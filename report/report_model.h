@@ -13,10 +13,12 @@
 #include "report/report.h"
 #include "report/report_symbol.h"
 
-/* Counts and bytes of one line. The peaks of a line that sums others are peaks of the sum. */
+/* Counts and bytes of one line. The peaks of a line that sums others are peaks of the sum. During the replay live_* is what
+ * is there at that moment and left_* what ended processes never freed; after it live_* holds both. */
 typedef struct tn_stat {
     uint64_t allocs, frees, refused; /* calls: granted; freed; answered with an error */
     uint64_t live_requested, peak_requested, live_backed, peak_backed;
+    uint64_t left_requested, left_backed;
 } tn_stat;
 
 /* Where memory is: places[TN_PLACE_HOST] is the host, the others are devices. */
@@ -63,6 +65,7 @@ typedef struct tn_process {
     uint32_t *place_of;    /* [256] ordinal -> index in places, or TN_NO_INDEX */
     uint32_t api_end, site_end;
     uint64_t start_ns;     /* on the clock on which the processes of the run are merged */
+    int ended;             /* it is known to be gone, and its memory with it */
     uint64_t frees_unknown;  /* frees of blocks that the journal does not know */
     uint64_t frees_failed;   /* frees that the driver refused: the block stays */
     uint64_t replaced;       /* addresses handed out again although their free was never seen */
@@ -99,6 +102,8 @@ static inline int tn_kind_is_host(uint8_t kind)
 
 /* Replays all journals of a loaded report, in one order, into places, rows, phases and counters. */
 TN_MUST_USE tn_error tn_replay(tn_report *report);
+/* Its last step: live bytes as printed, rows in the order of printing. */
+void tn_replay_finish(tn_report *report);
 
 /* Appends one warning (printf); silently keeps none when memory is out, which loading reports by itself. */
 void tn_report_warn(tn_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));

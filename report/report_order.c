@@ -24,13 +24,28 @@ static void sift_down(tn_order_head *heap, size_t count, size_t i)
     }
 }
 
+static const tn_event process_end = {.type = TN_EV_NONE};
+
 static int next_of(tn_report *report, tn_order_head *h)
 {
     tn_process *p = &report->processes[h->process];
-    h->event = tn_reader_next(p->reader, NULL);
-    if (!h->event)
+    const tn_journal_header *header = tn_reader_header(p->reader);
+    uint64_t last = header->mono_last_ns > header->mono_start_ns ? header->mono_last_ns - header->mono_start_ns : 0, ns = last;
+    if (h->at_end)
         return 0;
-    uint64_t ns = p->start_ns + tn_reader_ns(p->reader, h->event->tsc);
+    h->event = tn_reader_next(p->reader, NULL);
+    if (h->event) {
+        /* Stamps may drift from the clock; past a process's end they would reach into the next one's time. */
+        uint64_t stamp = tn_reader_ns(p->reader, h->event->tsc);
+        if (stamp < last || !(header->flags & TN_HF_ENDED))
+            ns = stamp;
+    } else if (p->ended) {
+        h->event = &process_end;
+        h->at_end = 1;
+    } else {
+        return 0;
+    }
+    ns += p->start_ns;
     if (ns > h->ns) /* the reader's order holds within a process, whatever the clock does */
         h->ns = ns;
     return 1;

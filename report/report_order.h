@@ -1,5 +1,5 @@
 /* The events of all processes of a run in one order: by time on their common clock, within a process as its reader
- * gives them. A tn_order borrows the report and its readers, which nothing else may move meanwhile; one thread. */
+ * gives them, and then its end where it has one. A tn_order borrows the report and its readers, which nothing else may move meanwhile; one thread. */
 #ifndef TENURE_REPORT_REPORT_ORDER_H
 #define TENURE_REPORT_REPORT_ORDER_H
 
@@ -9,6 +9,7 @@ typedef struct tn_order_head { /* the next event of one journal */
     uint64_t ns;
     const tn_event *event;
     uint32_t process;
+    int at_end;
 } tn_order_head;
 
 typedef struct tn_order {
@@ -20,7 +21,8 @@ typedef struct tn_order {
 
 /* Rewinds all readers. TN_E_NOMEM. */
 TN_MUST_USE tn_error tn_order_begin(tn_order *order, tn_report *report);
-/* NULL at the end; else *process is the index of the event's process. */
+/* NULL at the end; else *process is the index of the event's process. An event of type TN_EV_NONE, which no reader gives,
+ * says that the process has ended: the last of it. A process that still runs has none. */
 const tn_event *tn_order_next(tn_order *order, uint32_t *process);
 void tn_order_end(tn_order *order);
 

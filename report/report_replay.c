@@ -31,6 +31,14 @@ static void stat_take(tn_stat *s, uint64_t requested, uint64_t backed)
     s->live_backed -= backed;
 }
 
+/* What is there when its process ends is no longer there, and yet was never freed. */
+static void stat_leave(tn_stat *s, uint64_t requested, uint64_t backed)
+{
+    stat_take(s, requested, backed);
+    s->left_requested += requested;
+    s->left_backed += backed;
+}
+
 static uint32_t api_index(const replay *r, uint32_t id)
 {
     const tn_process *p = &r->report->processes[r->process];
@@ -340,9 +348,28 @@ static void replay_phase(replay *r, const tn_event *e)
                                                    .at_ns = tn_reader_ns(report->processes[r->process].reader, e->tsc)};
 }
 
+static void replay_process_end(replay *r)
+{
+    for (uint32_t i = 0; i < r->blocks.count; i++) {
+        const tn_block *b = &r->blocks.blocks[i];
+        if (!b->used || b->process != r->process)
+            continue;
+        lines l = {{b->space == TN_BLOCK_RESERVATION ? &r->report->reserved : &r->report->mapped}};
+        if (b->space != TN_BLOCK_RESERVATION && b->space != TN_BLOCK_MAPPING)
+            l = lines_of(r->report, b->place, b->kind, b->row, b->api);
+        for (int k = 0; k < 4; k++)
+            if (l.each[k])
+                stat_leave(l.each[k], b->requested, b->backed);
+        tn_blocks_remove(&r->blocks, i);
+    }
+}
+
 static void replay_event(replay *r, const tn_event *e)
 {
     switch (e->type) {
+    case TN_EV_NONE:
+        replay_process_end(r);
+        break;
     case TN_EV_ALLOC:
         replay_alloc(r, e);
         break;
@@ -380,23 +407,6 @@ static void replay_event(replay *r, const tn_event *e)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const tn_row *x = a, *y = b;
-    if (x->stat.peak_backed != y->stat.peak_backed)
-        return x->stat.peak_backed > y->stat.peak_backed ? -1 : 1;
-    if (x->stat.peak_requested != y->stat.peak_requested)
-        return x->stat.peak_requested > y->stat.peak_requested ? -1 : 1;
-    uint64_t calls_x = x->stat.allocs + x->stat.refused, calls_y = y->stat.allocs + y->stat.refused;
-    if (calls_x != calls_y)
-        return calls_x > calls_y ? -1 : 1;
-    if (x->site != y->site)
-        return x->site < y->site ? -1 : 1;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return (x->kind > y->kind) - (x->kind < y->kind);
-}
-
 tn_error tn_replay(tn_report *report)
 {
     replay r = {.report = report};
@@ -409,7 +419,7 @@ tn_error tn_replay(tn_report *report)
         replay_event(&r, e);
     tn_order_end(&order);
     tn_blocks_free(&r.blocks);
-    if (r.error == TN_OK && report->row_count)
-        qsort(report->rows, report->row_count, sizeof(tn_row), by_size);
+    if (r.error == TN_OK)
+        tn_replay_finish(report);
     return r.error;
 }

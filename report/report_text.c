@@ -78,24 +78,28 @@ static void print_head(const tn_report *r, FILE *out)
         fprintf(out, ", exit status %d\n", run.status);
     else
         fputc('\n', out);
-    size_t ended = 0, buffered = 0, wrapped = 0, own_walk = 0;
+    size_t ended = 0, gone = 0, buffered = 0, wrapped = 0, own_walk = 0;
     uint64_t events = 0;
     for (size_t i = 0; i < r->process_count; i++) {
         uint32_t flags = tn_reader_header(r->processes[i].reader)->flags;
         ended += (flags & TN_HF_ENDED) != 0;
+        gone += r->processes[i].ended != 0;
         buffered += (flags & TN_HF_BUFFERED) != 0;
         wrapped += (flags & TN_HF_WRAP) != 0;
         own_walk += (flags & TN_HF_UNWIND_OWN) != 0;
         events += tn_reader_event_count(r->processes[i].reader);
     }
-    fprintf(out, "  processes  %zu with CUDA (%zu ended, %zu killed or still running); %" PRIu64 " events, %" PRIu64 " dropped\n",
-            r->process_count, ended, r->process_count - ended, events, r->dropped_events);
+    fprintf(out, "  processes  %zu with CUDA: %zu ended, %zu killed or gone by _exit, %zu running\n", r->process_count, ended,
+            gone - ended, r->process_count - gone);
+    fprintf(out, "  events     %" PRIu64 ", %" PRIu64 " dropped\n", events, r->dropped_events);
     if (wrapped)
         fprintf(out, "             %zu linked with --wrap: calls inside its libraries are covered only if it exports dlsym\n", wrapped);
     if (buffered)
         fprintf(out, "             %zu with buffered journals: being killed may lose each thread's last events\n", buffered);
     if (own_walk)
         fprintf(out, "             %zu without libunwind: stacks end at the first frame without a frame pointer\n", own_walk);
+    fputs("  Below, live is what each process had not freed at its end (or so far), all processes together;\n"
+          "  peak is the most that was there at one time.\n", out);
     fputc('\n', out);
 }
 

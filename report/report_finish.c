@@ -1,0 +1,52 @@
+/* What is done once the replay is over: live bytes of all processes, and the order of the sites. */
+#include <stdlib.h>
+
+#include "report/report_model.h"
+
+static void add_left(tn_stat *s, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        s[i].live_requested += s[i].left_requested;
+        s[i].live_backed += s[i].left_backed;
+    }
+}
+
+/* From here on live means what was never freed, whether its process has ended or not. */
+static void finish_live(tn_report *report)
+{
+    for (size_t i = 0; i < report->place_count; i++) {
+        tn_place *p = &report->places[i];
+        add_left(&p->total, 1);
+        add_left(p->kinds, TN_KIND_COUNT);
+        if (p->apis)
+            add_left(p->apis, report->api_count * TN_KIND_COUNT);
+    }
+    for (size_t i = 0; i < report->row_count; i++)
+        add_left(&report->rows[i].stat, 1);
+    add_left(&report->reserved, 1);
+    add_left(&report->mapped, 1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const tn_row *x = a, *y = b;
+    if (x->stat.peak_backed != y->stat.peak_backed)
+        return x->stat.peak_backed > y->stat.peak_backed ? -1 : 1;
+    if (x->stat.peak_requested != y->stat.peak_requested)
+        return x->stat.peak_requested > y->stat.peak_requested ? -1 : 1;
+    uint64_t calls_x = x->stat.allocs + x->stat.refused, calls_y = y->stat.allocs + y->stat.refused;
+    if (calls_x != calls_y)
+        return calls_x > calls_y ? -1 : 1;
+    if (x->site != y->site)
+        return x->site < y->site ? -1 : 1;
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+void tn_replay_finish(tn_report *report)
+{
+    finish_live(report);
+    if (report->row_count)
+        qsort(report->rows, report->row_count, sizeof(tn_row), by_size);
+}
