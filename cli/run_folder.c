@@ -66,7 +66,7 @@ static int write_run_file(const tn_run_folder *folder, json_t *object, int first
     if (!text)
         return ENOMEM;
     int error = 0;
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         error = errno;
     } else {
