@@ -22,7 +22,9 @@ const char cmd_report_help[] =
     "  -o FILE        write to FILE, which must not exist yet; - is standard output\n"
     "\n"
     "Exit code 0; 2 for wrong arguments or a file that is no readable journal; 3 where the folder holds no\n"
-    "journal, or where a journal or a part of one is missing from the report (a warning names it).\n";
+    "journal, or where a journal or a part of one is missing from the report (a warning names it). Events that the\n"
+    "recorded program dropped do not change the exit code, since the report is all that its journals hold: a warning\n"
+    "at the head of the text counts them, and in JSON run.complete is false.\n";
 
 typedef struct report_options {
     const char *run, *output;
@@ -108,7 +110,7 @@ int cmd_report(int argc, char **argv)
             if (out != stdout)
                 unlink(o.output); /* ours: it was created exclusively */
         } else {
-            code = tn_report_complete(report) ? TN_EXIT_HOLDS : TN_EXIT_INCONCLUSIVE;
+            code = tn_report_unread(report) ? TN_EXIT_INCONCLUSIVE : TN_EXIT_HOLDS;
         }
     }
     if (code == TN_EXIT_INCONCLUSIVE) {

@@ -24,8 +24,11 @@ typedef struct tn_report tn_report;
 TN_MUST_USE tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPORT_MESSAGE]);
 void tn_report_free(tn_report *report);
 
-/* 1 when every journal was read to its end; 0 when a journal or a part of one is missing from the report. */
+/* 1 when the report holds everything that happened; 0 when a process dropped events or records or stopped recording, or
+ * when tn_report_unread(). */
 int tn_report_complete(const tn_report *report);
+/* 1 when a journal or a part of one could not be read and is missing from the report. */
+int tn_report_unread(const tn_report *report);
 /* The i-th warning, from 0: one sentence each; NULL past the end. Also printed at the head of the text. */
 const char *tn_report_warning(const tn_report *report, size_t i);
 

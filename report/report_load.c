@@ -31,7 +31,12 @@ const char *tn_report_warning(const tn_report *report, size_t i)
 
 int tn_report_complete(const tn_report *report)
 {
-    return !report->incomplete;
+    return !report->unread && !report->unwritten;
+}
+
+int tn_report_unread(const tn_report *report)
+{
+    return report->unread;
 }
 
 void tn_report_free(tn_report *report)
@@ -129,13 +134,16 @@ static void warn_about_processes(tn_report *report)
         const tn_journal_header *h = tn_reader_header(p->reader);
         report->dropped_events += h->dropped_events;
         if (h->dropped_events || h->dropped_records)
-            tn_report_warn(report, "process %u dropped %llu events and %llu records: the figures below are too low", h->pid,
-                           (unsigned long long)h->dropped_events, (unsigned long long)h->dropped_records);
+            tn_report_warn(report, "process %u dropped %llu event%s and %llu record%s: the figures below are too low", h->pid,
+                           (unsigned long long)h->dropped_events, TN_PLURAL(h->dropped_events),
+                           (unsigned long long)h->dropped_records, TN_PLURAL(h->dropped_records));
+        if (h->dropped_events || h->dropped_records || (h->flags & TN_HF_STOPPED))
+            report->unwritten = 1;
         if (h->flags & TN_HF_STOPPED)
             tn_report_warn(report, "process %u stopped recording: %s", h->pid, tn_error_text((tn_error)h->stop_error));
         if (tn_reader_damage(p->reader)) {
             tn_report_warn(report, "%s: %s", p->journal, tn_reader_damage(p->reader));
-            report->incomplete = 1;
+            report->unread = 1;
         }
     }
 }
@@ -179,7 +187,7 @@ static tn_error open_folder(tn_report *report, char message[TN_REPORT_MESSAGE])
             error = opened;
         else if (opened != TN_OK) {
             tn_report_warn(report, "%s cannot be read and is left out: %s", names[i], tn_error_text(opened));
-            report->incomplete = 1;
+            report->unread = 1;
             if (bad++ == 0) {
                 first = opened;
                 snprintf(message, TN_REPORT_MESSAGE, "%s: %s", path, tn_error_text(opened));

@@ -86,7 +86,8 @@ struct tn_report {
     uint64_t dropped_events;
     tn_stat reserved, mapped; /* address ranges, not physical memory */
     tn_symbols *symbols;
-    int incomplete;
+    int unread;    /* a journal, or a part of one, could not be read */
+    int unwritten; /* a process dropped something or stopped recording */
 };
 
 /* In the device's sum: everything that takes the device's memory and belongs to this program. Imported

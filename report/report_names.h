@@ -13,6 +13,9 @@ const char *tn_class_name(unsigned klass);       /* "alloc", "free" ... */
 const char *tn_phase_name(unsigned phase);       /* "loading" ... */
 const char *tn_coverage_name(unsigned what);     /* "bypass", "note" ... */
 
+/* The ending of a noun after a number. */
+#define TN_PLURAL(count) ((count) == 1 ? "" : "s")
+
 #define TN_FIGURE 32
 /* 0 B, 512 B, 1.5 KiB, 2.0 MiB, 139.8 GiB: one decimal from KiB on, and never above TiB. */
 const char *tn_format_bytes(uint64_t bytes, char out[TN_FIGURE]);

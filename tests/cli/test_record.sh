@@ -100,6 +100,8 @@ else
 fi
 
 # ---- run.json ----
+run sh -c 'umask 0; exec "$@"' sh "$TENURE" record -q -o mode -- sh -c 'stat -c %a "$TENURE_RUN/run.json"'
+same run_file_is_the_users_own "$out:$(stat -c %a mode/run.json)" 600:600
 run "$TENURE" record -q -o desc -- sh -c 'exit 5'
 json=$(tr -d ' \n' <desc/run.json)
 holds run_file_has_the_command "$json" '*"command":\["sh","-c","exit5"\]*'
@@ -128,6 +130,9 @@ same drops_keep_the_exit_code "$rc" 3
 same drops_are_one_line "$(wc -l <.err)" 1
 holds drops_are_said "$err" '*7 events were dropped in 1 of 1 journals*'
 cp good.tnj stop.tnj && chmod 644 stop.tnj && patch stop.tnj 24 '\020' && patch stop.tnj 28 '\006'
+run "$TENURE" report --json drop
+same drops_keep_the_reports_code "$rc" 0
+holds drops_make_it_incomplete "$(echo "$out" | tr -d ' \n')" '*"complete":false*"dropped_events":7,*'
 run "$TENURE" record -o stop -- sh -c 'cp stop.tnj "$TENURE_RUN/"'
 holds stop_is_said "$err" '*recording stopped before the end in 1 of 1 journals*'
 run "$TENURE" record -q -o drop2 -- sh -c 'cp drop.tnj "$TENURE_RUN/"; exit 3'

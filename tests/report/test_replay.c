@@ -266,7 +266,28 @@ START_TEST(drops_and_damage_are_warnings)
     ck_assert_ptr_nonnull(strstr(tn_report_warning(report, 0), "12 events"));
     ck_assert_ptr_nonnull(strstr(tn_report_warning(report, 1), tn_error_text(TN_E_NOSPACE)));
     ck_assert_ptr_null(tn_report_warning(report, 2));
-    ck_assert_int_eq(tn_report_complete(report), 1);
+    ck_assert_int_eq(tn_report_complete(report), 0);
+    ck_assert_int_eq(tn_report_unread(report), 0);
+}
+END_TEST
+
+START_TEST(what_makes_a_report_incomplete)
+{
+    static const struct { uint64_t events, records; uint32_t flags; int complete; } cases[] = {
+        {0, 0, TN_HF_ENDED, 1}, {1, 0, TN_HF_ENDED, 0}, {0, 1, TN_HF_ENDED, 0}, {0, 0, TN_HF_ENDED | TN_HF_STOPPED, 0}, {0, 0, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        jm *j = plain_journal(1);
+        jm_header(j)->dropped_events = cases[i].events;
+        jm_header(j)->dropped_records = cases[i].records;
+        jm_header(j)->flags = cases[i].flags;
+        load_journal(j);
+        ck_assert_int_eq(tn_report_complete(report), cases[i].complete);
+        ck_assert_int_eq(tn_report_unread(report), 0);
+        ck_assert_int_eq(remove(scratch_file("one.tnj")), 0);
+        tn_report_free(report);
+        report = NULL;
+    }
 }
 END_TEST
 
@@ -281,6 +302,7 @@ START_TEST(one_bad_journal_of_two)
     ck_assert_uint_eq(report->process_count, 1);
     ck_assert_uint_eq(device(0)->total.live_requested, 5);
     ck_assert_int_eq(tn_report_complete(report), 0);
+    ck_assert_int_eq(tn_report_unread(report), 1);
     ck_assert_ptr_nonnull(strstr(tn_report_warning(report, 0), "bad.tnj"));
 }
 END_TEST
@@ -322,6 +344,7 @@ int main(void)
     tcase_add_test(tc, processes_share_a_device_by_uuid);
     tcase_add_test(tc, a_device_without_record_gets_a_line);
     tcase_add_test(tc, drops_and_damage_are_warnings);
+    tcase_add_test(tc, what_makes_a_report_incomplete);
     tcase_add_test(tc, one_bad_journal_of_two);
     tcase_add_test(tc, what_cannot_be_loaded);
     suite_add_tcase(suite, tc);
