@@ -25,10 +25,12 @@ const char cmd_record_help[] =
     "  -q        no warnings; errors that keep CMD from starting are still printed\n"
     "\n"
     "libtenure.so is looked for beside this command, in ../lib and in ../shim; TENURE_LIB=FILE names another.\n"
-    "Its path may hold no blank, colon or dollar sign. TENURE_JOURNAL_MAX_MIB=N bounds each journal (8192 unless set).\n"
+    "Its path may hold no blank, colon or dollar sign. TENURE_JOURNAL_MAX_MIB=N bounds each journal: a whole number of\n"
+    "MiB from 1 on (8192 unless set); what comes after is dropped and counted.\n"
     "Afterwards one line on standard error for each thing that went wrong: events dropped, recording stopped, run\n"
     "folder removed, no CUDA seen. Signals sent to this process reach CMD once; those of a terminal CMD gets itself.\n"
-    "Exit code 2 when CMD was not started: not found, not executable, RUN unusable, libtenure.so missing.\n";
+    "Exit code 2 when CMD was not started: not found, not executable, RUN unusable, libtenure.so missing,\n"
+    "TENURE_JOURNAL_MAX_MIB no such number.\n";
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, const char **run, int *quiet)
@@ -60,6 +62,21 @@ static int parse(int argc, char **argv, const char **run, int *quiet)
         return cli_fail("record", "no run folder given: -o RUN is needed (see tenure help record)");
     if (optind == argc)
         return cli_fail("record", "no program given: tenure record -o RUN -- CMD... (see tenure help record)");
+    return -1;
+}
+
+/* The shim takes a limit that it cannot read for none given: it has nobody to tell. Here there is one. -1 or the exit code. */
+static int check_journal_limit(void)
+{
+    enum { MAX_MIB = 1 << 30 }; /* a pebibyte */
+    const char *text = getenv("TENURE_JOURNAL_MAX_MIB");
+    if (!text || !*text)
+        return -1;
+    char *end;
+    errno = 0;
+    unsigned long mib = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || mib < 1 || mib > MAX_MIB)
+        return cli_fail("record", "TENURE_JOURNAL_MAX_MIB is %.100s, not a whole number of MiB from 1 to %d", text, MAX_MIB);
     return -1;
 }
 
@@ -117,8 +134,8 @@ static void report_problems(const tn_run_folder *folder, int covered)
     if (s.unreadable)
         cli_warn("record", "%u of %u journals in %s cannot be read", s.unreadable, s.journals, folder->path);
     if (s.dropped)
-        cli_warn("record", "%llu events were dropped in %u of %u journals: the figures will be too low", (unsigned long long)s.dropped,
-                 s.processes_dropping, s.journals);
+        cli_warn("record", "%llu event%s dropped in %u of %u journals: the figures will be too low", (unsigned long long)s.dropped,
+                 s.dropped == 1 ? " was" : "s were", s.processes_dropping, s.journals);
     if (s.stopped)
         cli_warn("record", "recording stopped before the end in %u of %u journals: %s", s.stopped, s.journals,
                  tn_error_text((tn_error)s.stop_error));
@@ -139,10 +156,15 @@ int cmd_record(int argc, char **argv)
     char **command = argv + optind;
     char path[PATH_MAX], program[PATH_MAX], library[PATH_MAX], message[TN_RUN_MESSAGE];
     int error = tn_target_find(command[0], path);
-    if (error == ENOENT || error == ENOTDIR)
+    if (error == ENOENT && !strchr(command[0], '/'))
         return cli_fail("record", "%s: command not found", command[0]);
+    if (error == ENOENT || error == ENOTDIR)
+        return cli_fail("record", "%s: %s", command[0], strerror(error));
     if (error)
         return cli_fail("record", "%s cannot be executed: %s", command[0], strerror(error));
+    code = check_journal_limit();
+    if (code >= 0)
+        return code;
     code = find_library(library);
     if (code >= 0)
         return code;

@@ -41,7 +41,12 @@ refused record_unknown_option 2 '*unknown option -z*'
 run "$TENURE" record -o run -- no-such-program-here
 refused missing_program 2 '*no-such-program-here: command not found'
 run "$TENURE" record -o run -- ./no-such-program-here
-refused missing_program_by_path 2 '*command not found'
+refused missing_program_by_path 2 '*: ./no-such-program-here: No such file or directory'
+echo data >data
+run "$TENURE" record -o run -- ./data/program
+refused program_below_a_file 2 '*: ./data/program: Not a directory'
+run env PATH=data "$TENURE" record -o run -- no-such-program-here
+refused file_in_the_search_path 2 '*: no-such-program-here: command not found'
 echo data >plain
 chmod 644 plain
 run "$TENURE" record -o run -- ./plain
@@ -53,6 +58,17 @@ chmod 755 orphan
 run "$TENURE" record -o run -- ./orphan
 refused missing_interpreter 2 '*./orphan cannot be executed*'
 [ -e run ] && not_ok failed_start_leaves_nothing 'run was left' || ok failed_start_leaves_nothing
+
+# ---- the journals' limit ----
+for limit in abc -5 1.5 0 +1 ' 7' 8k 0x10 1073741825 99999999999999999999999; do
+    run env TENURE_JOURNAL_MAX_MIB="$limit" "$TENURE" record -o run -- touch started
+    refused "journal_limit_$limit" 2 "tenure record: TENURE_JOURNAL_MAX_MIB is $limit, not a whole number of MiB from 1 to 1073741824"
+done
+[ -e run ] || [ -e started ] && not_ok bad_limit_starts_nothing 'it started' || ok bad_limit_starts_nothing
+for limit in 1 0064 1073741824 ''; do
+    run env TENURE_JOURNAL_MAX_MIB="$limit" "$TENURE" record -q -o "limit$limit" -- sh -c 'echo "$TENURE_JOURNAL_MAX_MIB"'
+    same "journal_limit_${limit:-empty}" "$rc:$out:$err" "0:$limit:"
+done
 
 # ---- libtenure.so ----
 TENURE_LIB=$WORK/none.so run "$TENURE" record -o run -- touch started
