@@ -26,16 +26,24 @@ typedef struct user { _Atomic uint64_t generation, base, end; _Atomic int copy; 
 static user users[USERS];
 static _Atomic uint64_t users_generation = 2;
 
+/* A "copy" may be another preload that stands in front of the runtime with a name or two and needs no runtime itself: the names that
+ * it lacks are those of the next object in the global scope, as they are for the program without us. */
+static void *function_of(void *handle, const char *name, const void *hook)
+{
+    void *p = tn_real_dlsym(handle, name);
+    if (!p || p == hook) p = tn_real_dlsym(RTLD_NEXT, name);
+    return p == hook ? NULL : p;
+}
+
 static void fill(void *handle, tn_runtime_functions *fn)
 {
     void *p;
-#define TN_RUNTIME(klass, variant, name, ...)          \
-    p = tn_real_dlsym(handle, #name);                  \
-    if (p == tn_api_rows[TN_API_##name].hook) p = NULL; \
+#define TN_RUNTIME(klass, variant, name, ...)                          \
+    p = function_of(handle, #name, tn_api_rows[TN_API_##name].hook);   \
     memcpy(&fn->name, &p, sizeof p);
 #include "shim/api_runtime.def"
 #undef TN_RUNTIME
-    p = tn_real_dlsym(handle, "cudaGetDevice");
+    p = function_of(handle, "cudaGetDevice", NULL);
     memcpy(&fn->cudaGetDevice, &p, sizeof p);
 }
 
@@ -95,10 +103,42 @@ static int copy_of_symbol(const void *symbol)
     return k;
 }
 
+/* A runtime function that the global scope behind us finds in another object than the runtime: a preload's that stands in front of some
+ * names. Without us every caller would meet it first. *runtime: a function of the runtime behind. NULL: there is none. */
+static const void *interposed(const void **runtime)
+{
+    tn_module_info m, other;
+    const void *p = *runtime = tn_real_dlsym(RTLD_NEXT, "cudaGetDevice");
+    if (!p || !tn_module_of(p, &m)) return NULL;
+#define TN_RUNTIME(klass, variant, name, ...)                                                          \
+    p = tn_real_dlsym(RTLD_NEXT, #name);                                                               \
+    if (p && p != tn_api_rows[TN_API_##name].hook && (uint64_t)p - m.base >= m.end - m.base &&         \
+        tn_module_of(p, &other) && !tn_is_libcudart(other.path))                                       \
+        return p;
+#include "shim/api_runtime.def"
+#undef TN_RUNTIME
+    return NULL;
+}
+
+/* The row for callers behind such a preload, -1 without one; looked for once, and again after a dlclose. */
+static int interposed_copy(void)
+{
+    static _Atomic uint64_t looked; /* generation << 8, and the row + 1 */
+    uint64_t now = atomic_load_explicit(&users_generation, memory_order_acquire), last = atomic_load(&looked);
+    if (last >> 8 == now) return (int)(last & 255) - 1;
+    const void *runtime, *other = interposed(&runtime);
+    if (!runtime) return -1; /* one may still be loaded */
+    int k = other && copy_of_symbol(runtime) >= 0 ? copy_of_symbol(other) : -1;
+    atomic_store(&looked, now << 8 | (uint64_t)(k + 1));
+    return k;
+}
+
 static int find_copy(const tn_module_info *caller, const void *address)
 {
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
     void *handle;
+    int in_front = interposed_copy();
+    if (in_front >= 0) return in_front;
     /* A copy that is known is found without the loader's lock. */
     int k = tn_loader_forked() ? -1 : known_copy_of(tn_elf_find(address, "cudaMalloc"));
     if (k >= 0) return k;
