@@ -178,6 +178,11 @@ int cmd_record(int argc, char **argv)
     error = set_environment(library, folder.path) != 0 ? ENOMEM : tn_record_spawn(command, &wait_status);
     if (error) {
         tn_run_folder_abandon(&folder);
+        /* The program itself was found: what the kernel misses is the script's interpreter, or a program's loader. */
+        if (error == ENOENT && strcmp(program, path) != 0)
+            return cli_fail("record", "%s cannot be executed: its interpreter %s is not there", command[0], program);
+        if (error == ENOENT)
+            return cli_fail("record", "%s cannot be executed: the loader that it names is not there", command[0]);
         return cli_fail("record", "%s cannot be executed: %s", command[0], strerror(error));
     }
     if (tn_run_folder_finish(&folder, wait_status, message) != 0 && !quiet)

@@ -154,6 +154,8 @@ int tn_run_folder_open(tn_run_folder *folder, const char *path, char **command, 
     }
     if (!realpath(wanted, folder->path)) {
         snprintf(message, TN_RUN_MESSAGE, "the run folder %s cannot be found again: %s", wanted, strerror(errno));
+        if (folder->made)
+            rmdir(wanted);
         return -1;
     }
     json_t *object = describe(folder, 0, 0);

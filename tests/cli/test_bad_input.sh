@@ -56,7 +56,16 @@ refused a_folder_as_program 2 '*cannot be executed: Is a directory'
 printf '#!/no/such/interpreter\n' >orphan
 chmod 755 orphan
 run "$TENURE" record -o run -- ./orphan
-refused missing_interpreter 2 '*./orphan cannot be executed*'
+refused missing_interpreter 2 '*./orphan cannot be executed: its interpreter /no/such/interpreter is not there'
+# A folder whose absolute name does not fit is given up, and does not stay behind.
+deep=$(printf 'd%.0s' $(seq 200))
+(
+    for i in $(seq 24); do mkdir "$deep" && cd -P "$deep" || exit 1; done
+    "$TENURE" record -o run -- true 2>"$WORK/.err"
+    echo "$?:$(ls)" >"$WORK/.out"
+) 2>/dev/null
+same too_deep_a_folder_is_refused "$(cat .out)" 2:
+holds too_deep_a_folder_is_named "$(cat .err)" '*the run folder run cannot be found again: File name too long'
 [ -e run ] && not_ok failed_start_leaves_nothing 'run was left' || ok failed_start_leaves_nothing
 
 # ---- the journals' limit ----
