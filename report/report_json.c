@@ -146,13 +146,13 @@ static json_t *frame_object(tn_report *r, const tn_site *site, uint32_t i)
         put(object, "build_id", build_id_text(module));
     }
     put_hex(object, "offset", frame->offset, 1, "0x");
-    const char *name = NULL;
-    uint64_t delta = 0;
+    tn_symbol symbol = {0};
     tn_symbol_state state = TN_SYMBOL_NO_FILE;
     if (module)
-        state = tn_symbols_find(r->symbols, module, path, frame->offset, &name, &delta);
-    put_text(object, "symbol", state == TN_SYMBOL_FOUND ? name : NULL);
-    put(object, "symbol_offset", state == TN_SYMBOL_FOUND ? json_integer((json_int_t)delta) : json_null());
+        state = tn_symbols_find(r->symbols, module, path, frame->offset, &symbol);
+    put_text(object, "symbol", symbol.name);
+    put(object, "symbol_offset", symbol.name ? json_integer((json_int_t)symbol.delta) : json_null());
+    put_text(object, "symbol_source", symbol.source);
     put_text(object, "symbol_missing", tn_symbol_state_text(state));
     return object;
 }

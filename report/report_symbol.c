@@ -1,4 +1,4 @@
-/* Reads .dynsym with libelf, once a module, and answers by binary search. */
+/* Reads .dynsym and .symtab with libelf, once a module, and answers by binary search. */
 #define _GNU_SOURCE
 #include "report/report_symbol.h"
 
@@ -13,8 +13,18 @@
 typedef struct symbol {
     uint64_t value, size;
     uint32_t name; /* offset into the string table */
-    uint8_t weak;
+    uint8_t rank;  /* of several names for one function the lowest is taken */
 } symbol;
+
+typedef struct symbol_table {
+    const char *strings;
+    symbol *symbols;
+    size_t count;
+} symbol_table;
+
+/* In the order of looking. What a module exports is named after its interface, so a local alias comes second. */
+static const struct table_kind { unsigned section; const char *name; } table_kinds[] = {{SHT_DYNSYM, "dynsym"}, {SHT_SYMTAB, "symtab"}};
+enum { TABLES = sizeof(table_kinds) / sizeof(table_kinds[0]) };
 
 typedef struct module_table {
     struct module_table *next;
@@ -22,10 +32,8 @@ typedef struct module_table {
     uint8_t build_id_bytes;
     char *path;
     tn_symbol_state state; /* TN_SYMBOL_FOUND: symbols can be looked up */
-    Elf *elf;              /* keeps the string table's data; its file is closed */
-    const char *strings;
-    symbol *symbols;
-    size_t count;
+    Elf *elf;              /* keeps the string tables' data; its file is closed */
+    symbol_table tables[TABLES];
 } module_table;
 
 struct tn_symbols {
@@ -47,7 +55,8 @@ void tn_symbols_free(tn_symbols *symbols)
         symbols->modules = m->next;
         if (m->elf)
             elf_end(m->elf);
-        free(m->symbols);
+        for (int i = 0; i < TABLES; i++)
+            free(m->tables[i].symbols);
         free(m->path);
         free(m);
     }
@@ -84,27 +93,32 @@ static int by_address(const void *a, const void *b)
     const symbol *x = a, *y = b;
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
-    if (x->weak != y->weak) /* of two names for one function the strong one is its own */
-        return x->weak < y->weak ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Fills m->symbols from the dynamic symbol table; leaves them empty where there is none. */
-static void read_table(module_table *m)
+static uint8_t rank_of(unsigned binding)
+{
+    return binding == STB_LOCAL ? 2 : binding == STB_WEAK ? 1 : 0;
+}
+
+/* Fills the table from the file's first section of that type; leaves it empty where there is none. */
+static void read_table(Elf *elf, unsigned type_wanted, symbol_table *table)
 {
     Elf_Scn *section = NULL;
-    while ((section = elf_nextscn(m->elf, section))) {
+    while ((section = elf_nextscn(elf, section))) {
         GElf_Shdr header;
-        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM || header.sh_entsize == 0)
+        if (!gelf_getshdr(section, &header) || header.sh_type != type_wanted || header.sh_entsize == 0)
             continue;
-        Elf_Scn *string_section = elf_getscn(m->elf, header.sh_link);
+        Elf_Scn *string_section = elf_getscn(elf, header.sh_link);
         Elf_Data *strings = string_section ? elf_getdata(string_section, NULL) : NULL;
         Elf_Data *data = elf_getdata(section, NULL);
         if (!strings || !strings->d_buf || !data || !data->d_buf)
             return;
         size_t entries = data->d_size / header.sh_entsize;
-        m->symbols = calloc(entries ? entries : 1, sizeof(symbol));
-        if (!m->symbols)
+        table->symbols = calloc(entries ? entries : 1, sizeof(symbol));
+        if (!table->symbols)
             return;
         for (size_t i = 0; i < entries; i++) {
             GElf_Sym sym;
@@ -115,11 +129,11 @@ static void read_table(module_table *m)
                 continue;
             if (sym.st_name >= strings->d_size || !memchr((char *)strings->d_buf + sym.st_name, 0, strings->d_size - sym.st_name))
                 continue;
-            m->symbols[m->count++] = (symbol){.value = sym.st_value, .size = sym.st_size, .name = sym.st_name,
-                                              .weak = GELF_ST_BIND(sym.st_info) == STB_WEAK};
+            table->symbols[table->count++] = (symbol){.value = sym.st_value, .size = sym.st_size, .name = sym.st_name,
+                                                      .rank = rank_of(GELF_ST_BIND(sym.st_info))};
         }
-        m->strings = strings->d_buf;
-        qsort(m->symbols, m->count, sizeof(symbol), by_address);
+        table->strings = strings->d_buf;
+        qsort(table->symbols, table->count, sizeof(symbol), by_address);
         return;
     }
 }
@@ -141,7 +155,8 @@ static tn_symbol_state read_module(module_table *m)
             state = TN_SYMBOL_OTHER_FILE;
         else {
             state = TN_SYMBOL_FOUND;
-            read_table(m);
+            for (int i = 0; i < TABLES; i++)
+                read_table(m->elf, table_kinds[i].section, &m->tables[i]);
         }
     }
     close(fd);
@@ -170,8 +185,29 @@ static module_table *module_of(tn_symbols *symbols, const tn_rec_module *module,
     return m;
 }
 
-tn_symbol_state tn_symbols_find(tn_symbols *symbols, const tn_rec_module *module, const char *path, uint64_t offset,
-                                const char **name, uint64_t *delta)
+static const symbol *find_in(const symbol_table *table, uint64_t address)
+{
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->symbols[middle].value <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* A symbol inside another one's range can end before the address: look at a few before it, too. */
+    const symbol *found = NULL;
+    for (size_t i = low, tries = 0; i-- > 0 && tries < 16; tries++) {
+        const symbol *s = &table->symbols[i];
+        if (found && s->value != found->value)
+            break;
+        if (address - s->value < s->size)
+            found = s;
+    }
+    return found;
+}
+
+tn_symbol_state tn_symbols_find(tn_symbols *symbols, const tn_rec_module *module, const char *path, uint64_t offset, tn_symbol *out)
 {
     if (module->jit)
         return TN_SYMBOL_JIT;
@@ -186,28 +222,14 @@ tn_symbol_state tn_symbols_find(tn_symbols *symbols, const tn_rec_module *module
         return m->state;
     /* The call is before its return address; one that never returns may end its function. */
     uint64_t address = offset ? offset - 1 : 0;
-    size_t low = 0, high = m->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->symbols[middle].value <= address)
-            low = middle + 1;
-        else
-            high = middle;
+    for (int i = 0; i < TABLES; i++) {
+        const symbol *found = find_in(&m->tables[i], address);
+        if (!found)
+            continue;
+        *out = (tn_symbol){.name = m->tables[i].strings + found->name, .delta = offset - found->value, .source = table_kinds[i].name};
+        return TN_SYMBOL_FOUND;
     }
-    /* A symbol inside another one's range can end before the address: look at a few before it, too. */
-    const symbol *found = NULL;
-    for (size_t i = low, tries = 0; i-- > 0 && tries < 16; tries++) {
-        const symbol *s = &m->symbols[i];
-        if (found && s->value != found->value)
-            break;
-        if (address - s->value < s->size)
-            found = s;
-    }
-    if (!found)
-        return TN_SYMBOL_NOT_IN_TABLE;
-    *name = m->strings + found->name;
-    *delta = offset - found->value;
-    return TN_SYMBOL_FOUND;
+    return TN_SYMBOL_NOT_IN_TABLE;
 }
 
 const char *tn_symbol_state_text(tn_symbol_state state)
@@ -218,7 +240,7 @@ const char *tn_symbol_state_text(tn_symbol_state state)
         [TN_SYMBOL_NOT_ELF] = "the file at its path is not an ELF file",
         [TN_SYMBOL_NO_ID] = "the module has no build-id to know its file by",
         [TN_SYMBOL_OTHER_FILE] = "the file at its path has another build-id",
-        [TN_SYMBOL_NOT_IN_TABLE] = "no function of the dynamic symbol table holds it",
+        [TN_SYMBOL_NOT_IN_TABLE] = "no function of the file's symbol tables holds it",
     };
     return state > TN_SYMBOL_FOUND && state < TN_SYMBOL_STATE_COUNT ? texts[state] : NULL;
 }

@@ -1,4 +1,5 @@
-/* Names for return addresses from the dynamic symbol tables of the modules on this machine. A tn_symbols
+/* Names for return addresses from the symbol tables of the modules on this machine: the dynamic one, and for what that
+ * does not export the full one, where it was not stripped. A tn_symbols
  * owns every table it has read, and every name it returns, until it is freed; one thread uses it. No file,
  * however damaged, does more than leave a name out. */
 #ifndef TENURE_REPORT_REPORT_SYMBOL_H
@@ -18,7 +19,7 @@ typedef enum tn_symbol_state {
     TN_SYMBOL_NOT_ELF,    /* the file at its path is no ELF file, or a damaged one */
     TN_SYMBOL_NO_ID,      /* the module had no build-id, so the file cannot be known to be the same */
     TN_SYMBOL_OTHER_FILE, /* the file at its path has another build-id */
-    TN_SYMBOL_NOT_IN_TABLE, /* no function of the dynamic symbol table holds the address */
+    TN_SYMBOL_NOT_IN_TABLE, /* no function of either table holds the address */
     TN_SYMBOL_STATE_COUNT
 } tn_symbol_state;
 
@@ -26,10 +27,16 @@ typedef enum tn_symbol_state {
 tn_symbols *tn_symbols_new(void);
 void tn_symbols_free(tn_symbols *symbols);
 
+typedef struct tn_symbol {
+    const char *name;
+    uint64_t delta;     /* distance of the return address from the function's start */
+    const char *source; /* "dynsym" or "symtab" */
+} tn_symbol;
+
 /* The function that holds the call which returns to `offset` (an address of the module less its load base).
- * On TN_SYMBOL_FOUND *name is the symbol and *delta the distance of the return address from its start. */
+ * Fills *out on TN_SYMBOL_FOUND only. */
 tn_symbol_state tn_symbols_find(tn_symbols *symbols, const tn_rec_module *module, const char *path, uint64_t offset,
-                                const char **name, uint64_t *delta);
+                                tn_symbol *out);
 /* A short phrase; NULL for TN_SYMBOL_FOUND. */
 const char *tn_symbol_state_text(tn_symbol_state state);
 

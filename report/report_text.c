@@ -69,8 +69,10 @@ static void print_head(const tn_report *r, FILE *out)
     char *command = tn_run_command_text(r);
     tn_text_wrap(out, "  command    ", "             ", command ? command : "unknown");
     free(command);
-    fprintf(out, "  host       %.64s; driver %s, runtime %s\n", run.host, tn_format_version(run.driver_version, a),
-            tn_format_version(run.runtime_version, b));
+    fprintf(out, "  host       %.64s; CUDA driver %s", run.host, tn_format_version(run.driver_version, a));
+    if (run.runtime_version) /* a program may call the driver alone */
+        fprintf(out, ", CUDA runtime %s", tn_format_version(run.runtime_version, b));
+    fputc('\n', out);
     fprintf(out, "  started    %s, ran %s", tn_format_time(run.start_ns, a), tn_format_duration(run.duration_ns, b));
     if (run.has_signal)
         fprintf(out, ", ended by signal %d\n", run.signal);
@@ -130,6 +132,12 @@ static int stat_used(const tn_stat *s)
     return s->allocs || s->frees || s->refused;
 }
 
+static void print_ended(const tn_place *p, FILE *out)
+{
+    fprintf(out, "  %" PRIu64 " block%s ended by a device reset or a destroyed context, not by a free.\n", p->ended_with_context,
+            p->ended_with_context == 1 ? " was" : "s were");
+}
+
 static void print_device(const tn_place *p, FILE *out)
 {
     char where[TN_FIGURE], uuid[TN_UUID_TEXT], size[TN_FIGURE];
@@ -157,7 +165,7 @@ static void print_device(const tn_place *p, FILE *out)
     if (stat_used(&p->kinds[TN_KIND_GRAPH]) || stat_used(&p->kinds[TN_KIND_IMPORTED]))
         fputs("  Graph-owned and imported memory is not in the sum.\n", out);
     if (p->ended_with_context)
-        fprintf(out, "  %" PRIu64 " blocks were ended by a device reset or a destroyed context, not by a free.\n", p->ended_with_context);
+        print_ended(p, out);
     fputc('\n', out);
 }
 
@@ -169,7 +177,7 @@ static void print_host(const tn_report *r, FILE *out)
     print_stat(out, "pinned", &host->kinds[TN_KIND_PINNED]);
     print_stat(out, "registered", &host->kinds[TN_KIND_REGISTERED]);
     if (host->ended_with_context)
-        fprintf(out, "  %" PRIu64 " blocks were ended by a device reset or a destroyed context, not by a free.\n", host->ended_with_context);
+        print_ended(host, out);
     fputc('\n', out);
     if (!stat_used(&r->reserved) && !stat_used(&r->mapped))
         return;
@@ -205,11 +213,11 @@ static void print_apis(const tn_report *r, FILE *out)
         replaced += r->processes[i].replaced;
     }
     if (unknown)
-        fprintf(out, "  %" PRIu64 " frees were of blocks that no journal knows.\n", unknown);
+        fprintf(out, "  %" PRIu64 " free%s of a block that no journal knows.\n", unknown, unknown == 1 ? " was" : "s were");
     if (failed)
-        fprintf(out, "  %" PRIu64 " frees were refused by CUDA; the blocks stayed.\n", failed);
+        fprintf(out, "  %" PRIu64 " free%s refused by CUDA, which freed nothing.\n", failed, failed == 1 ? " was" : "s were");
     if (replaced)
-        fprintf(out, "  %" PRIu64 " addresses were handed out again although no free of them was seen.\n", replaced);
+        fprintf(out, "  %" PRIu64 " address%s handed out again although no free of it was seen.\n", replaced, replaced == 1 ? " was" : "es were");
     fputc('\n', out);
 }
 

@@ -8,15 +8,32 @@
 
 enum { SHORT_STACK = 6 };
 
-/* One frame: module+offset and its name. Returns why there is no name. */
-static tn_symbol_state print_frame(tn_report *r, const tn_site *site, uint32_t i, int full, FILE *out)
+/* Why frames have no name: each reason gets a letter where it is met first, and one line at the end. */
+typedef struct reasons {
+    size_t frames[TN_SYMBOL_STATE_COUNT];
+    tn_symbol_state in_order[TN_SYMBOL_STATE_COUNT];
+    unsigned count;
+} reasons;
+
+static char letter_for(reasons *known, tn_symbol_state state)
+{
+    unsigned i = 0;
+    while (i < known->count && known->in_order[i] != state)
+        i++;
+    if (i == known->count)
+        known->in_order[known->count++] = state;
+    known->frames[state]++;
+    return (char)('a' + i);
+}
+
+/* One frame: module+offset and its name, or the letter of the reason why it has none. */
+static void print_frame(tn_report *r, const tn_site *site, uint32_t i, int full, reasons *known, FILE *out)
 {
     const struct tn_frame *frame = &site->record->frames[i];
     tn_reader *reader = r->processes[site->process].reader;
     const tn_rec_module *module = tn_reader_module(reader, frame->module);
     const char *path = tn_reader_module_path(reader, frame->module);
-    const char *name = NULL;
-    uint64_t delta = 0;
+    tn_symbol symbol;
     tn_symbol_state state = TN_SYMBOL_NO_FILE;
     char at[24] = "";
     const char *base = "[unknown module]";
@@ -25,7 +42,7 @@ static tn_symbol_state print_frame(tn_report *r, const tn_site *site, uint32_t i
     else if (module && path && path[0])
         base = tn_base_name(path);
     if (module) {
-        state = tn_symbols_find(r->symbols, module, path, frame->offset, &name, &delta);
+        state = tn_symbols_find(r->symbols, module, path, frame->offset, &symbol);
         if (!module->jit)
             snprintf(at, sizeof(at), "+0x%" PRIx64, frame->offset);
     }
@@ -35,18 +52,17 @@ static tn_symbol_state print_frame(tn_report *r, const tn_site *site, uint32_t i
     size_t column = 7 + (strlen(base) > 48 ? 48 : strlen(base)) + strlen(at);
     if (state == TN_SYMBOL_FOUND) {
         char suffix[24];
-        snprintf(suffix, sizeof(suffix), "+0x%" PRIx64, delta);
+        snprintf(suffix, sizeof(suffix), "+0x%" PRIx64, symbol.delta);
         fputs("  ", out);
-        tn_text_clean(out, name, full ? SIZE_MAX : TN_TEXT_COLUMNS - column - 2 - strlen(suffix));
+        tn_text_clean(out, symbol.name, full ? SIZE_MAX : TN_TEXT_COLUMNS - column - 2 - strlen(suffix));
         fputs(suffix, out);
-    } else if (full) {
-        fprintf(out, "  (%s)", tn_symbol_state_text(state));
+    } else {
+        fprintf(out, "  (%c)", letter_for(known, state));
     }
     fputc('\n', out);
-    return state;
 }
 
-static void print_row(tn_report *r, const tn_row *row, size_t number, int full, size_t nameless[TN_SYMBOL_STATE_COUNT], FILE *out)
+static void print_row(tn_report *r, const tn_row *row, size_t number, int full, reasons *known, FILE *out)
 {
     char where[TN_FIGURE], a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE], d[TN_FIGURE];
     const tn_site *site = &r->sites[row->site];
@@ -55,9 +71,9 @@ static void print_row(tn_report *r, const tn_row *row, size_t number, int full, 
     fprintf(out, "%4zu. %016" PRIx64 "  %s, %s, ", number, site->key, where, tn_kind_name(row->kind));
     for (unsigned i = 0; i < row->api_count; i++)
         fprintf(out, "%s%s", i ? " " : "", r->apis[row->apis[i]].name);
-    fprintf(out, "\n      peak %s (backed %s), live %s (backed %s); %" PRIu64 " allocs, %" PRIu64 " frees", tn_format_bytes(s->peak_requested, a),
+    fprintf(out, "\n      peak %s (backed %s), live %s (backed %s); %" PRIu64 " alloc%s, %" PRIu64 " free%s", tn_format_bytes(s->peak_requested, a),
             tn_format_bytes(s->peak_backed, b), tn_format_bytes(s->live_requested, c), tn_format_bytes(s->live_backed, d),
-            s->allocs, s->frees);
+            s->allocs, TN_PLURAL(s->allocs), s->frees, TN_PLURAL(s->frees));
     if (s->refused)
         fprintf(out, ", %" PRIu64 " refused", s->refused);
     fputc('\n', out);
@@ -67,10 +83,8 @@ static void print_row(tn_report *r, const tn_row *row, size_t number, int full, 
         return;
     }
     uint32_t count = site->record->frame_count, shown = full || count <= SHORT_STACK ? count : SHORT_STACK - 1;
-    for (uint32_t i = 0; i < shown; i++) {
-        tn_symbol_state state = print_frame(r, site, i, full, out);
-        nameless[state]++;
-    }
+    for (uint32_t i = 0; i < shown; i++)
+        print_frame(r, site, i, full, known, out);
     if (shown < count)
         fprintf(out, "       ... %" PRIu32 " more\n", count - shown);
     else if (site->record->flags & TN_SF_CUT)
@@ -82,16 +96,17 @@ static void print_row(tn_report *r, const tn_row *row, size_t number, int full, 
 void tn_text_sites(tn_report *r, const tn_report_options *options, FILE *out)
 {
     size_t shown = options->top < r->row_count ? options->top : r->row_count;
-    size_t nameless[TN_SYMBOL_STATE_COUNT] = {0};
+    reasons known = {0};
     if (shown == r->row_count)
         fprintf(out, "Sites (%zu, by peak backed bytes)\n", shown);
     else
         fprintf(out, "Sites (%zu of %zu, by peak backed bytes)\n", shown, r->row_count);
     for (size_t i = 0; i < shown; i++)
-        print_row(r, &r->rows[i], i + 1, options->full, nameless, out);
-    for (int state = TN_SYMBOL_FOUND + 1; state < TN_SYMBOL_STATE_COUNT; state++)
-        if (nameless[state])
-            fprintf(out, "  %zu of the frames above have no name: %s.\n", nameless[state], tn_symbol_state_text((tn_symbol_state)state));
+        print_row(r, &r->rows[i], i + 1, options->full, &known, out);
+    for (unsigned i = 0; i < known.count; i++) {
+        size_t frames = known.frames[known.in_order[i]];
+        fprintf(out, "  (%c) %zu frame%s without a name: %s.\n", 'a' + i, frames, TN_PLURAL(frames), tn_symbol_state_text(known.in_order[i]));
+    }
     fputc('\n', out);
 }
 
@@ -131,7 +146,7 @@ void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE
         silent += r->apis[i].resolved > 0 && r->apis[i].calls == 0;
     }
     fputs("Coverage\n", out);
-    fprintf(out, "  %zu names hooked; %zu handed out by a resolver, %zu called.\n", r->api_count, resolved, called);
+    fprintf(out, "  %zu name%s hooked; %zu handed out by a resolver, %zu called.\n", r->api_count, TN_PLURAL(r->api_count), resolved, called);
     fprintf(out, "  %-42s %-8s %-10s %12s %12s\n", "name", "level", "class", "resolved", "calls");
     for (size_t i = 0; i < r->api_count; i++) {
         const tn_api *a = &r->apis[i];
@@ -140,7 +155,7 @@ void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE
                     a->resolved, a->calls);
     }
     if (silent && !options->full)
-        fprintf(out, "  %zu more were resolved and never called.\n", silent);
+        fprintf(out, "  %zu more %s resolved and never called.\n", silent, silent == 1 ? "was" : "were");
     for (size_t p = 0; p < r->process_count; p++) {
         const char *text = NULL;
         const tn_rec_coverage *record;
@@ -150,8 +165,8 @@ void tn_text_coverage(const tn_report *r, const tn_report_options *options, FILE
             if (notes++ == 0)
                 fputs("  Not reached, turned off, or worth knowing:\n", out);
             char indent[64];
-            snprintf(indent, sizeof(indent), "    %s, %zu of %zu processes: ", tn_coverage_name(record->what),
-                     processes_saying(r, record, text), r->process_count);
+            snprintf(indent, sizeof(indent), "    %s, %zu of %zu process%s: ", tn_coverage_name(record->what),
+                     processes_saying(r, record, text), r->process_count, r->process_count == 1 ? "" : "es");
             tn_text_wrap(out, indent, "      ", text ? text : "");
         }
     }

@@ -131,6 +131,7 @@ START_TEST(sites_and_frames)
     ck_assert_str_eq(string(engine, "build_id"), "0123456789abcdef");
     ck_assert_str_eq(string(engine, "path"), "/opt/engine");
     ck_assert(json_is_null(at(engine, "symbol")));
+    ck_assert(json_is_null(at(engine, "symbol_source")));
     ck_assert_uint_gt(strlen(string(engine, "symbol_missing")), 0);
 }
 END_TEST
@@ -157,6 +158,7 @@ START_TEST(coverage_and_processes)
     ck_assert_str_eq(string(p, "mode"), "mapped");
     ck_assert_str_eq(string(p, "unwinder"), "libunwind");
     ck_assert(json_is_true(at(p, "ended")));
+    ck_assert(json_is_false(at(p, "running")));
     ck_assert(json_is_null(at(p, "damage")));
     ck_assert(json_is_null(at(p, "stopped")));
 }

@@ -1,4 +1,4 @@
-/* Names from the dynamic symbol table of this very program (linked with -rdynamic), and every way to have none. */
+/* Names from the symbol tables of this very program (linked with -rdynamic), and every way to have none. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <elf.h>
@@ -25,6 +25,7 @@ static __attribute__((noinline)) int hidden_anchor(int x)
 static tn_rec_module self;
 static uintptr_t base;
 static tn_symbols *symbols;
+static const char *source; /* of the name found last */
 
 /* The first module is the program itself. */
 static int read_self(struct dl_phdr_info *info, size_t size, void *arg)
@@ -68,12 +69,44 @@ static void drop(void)
 
 static tn_symbol_state find(const tn_rec_module *module, const char *path, uint64_t offset, const char **name)
 {
-    uint64_t delta = 0;
-    *name = NULL;
-    tn_symbol_state state = tn_symbols_find(symbols, module, path, offset, name, &delta);
+    tn_symbol symbol = {0};
+    tn_symbol_state state = tn_symbols_find(symbols, module, path, offset, &symbol);
+    *name = symbol.name;
+    source = symbol.source;
     ck_assert((state == TN_SYMBOL_FOUND) == (*name != NULL));
     ck_assert((state == TN_SYMBOL_FOUND) == (tn_symbol_state_text(state) == NULL));
     return state;
+}
+
+/* Copies this program, its full symbol table turned into a section of no meaning. */
+static const char *without_full_table(const char *file)
+{
+    const char *path = scratch_file(file);
+    FILE *in = fopen("/proc/self/exe", "r"), *out = fopen(path, "w+");
+    ck_assert(in && out);
+    int c;
+    while ((c = fgetc(in)) != EOF)
+        fputc(c, out);
+    ElfW(Ehdr) header;
+    rewind(out);
+    ck_assert_uint_eq(fread(&header, sizeof(header), 1, out), 1);
+    int found = 0;
+    for (unsigned i = 0; i < header.e_shnum; i++) {
+        ElfW(Shdr) section;
+        long at = (long)(header.e_shoff + (uint64_t)i * header.e_shentsize);
+        ck_assert_int_eq(fseek(out, at, SEEK_SET), 0);
+        ck_assert_uint_eq(fread(&section, sizeof(section), 1, out), 1);
+        if (section.sh_type != SHT_SYMTAB)
+            continue;
+        section.sh_type = SHT_PROGBITS;
+        found = 1;
+        ck_assert_int_eq(fseek(out, at, SEEK_SET), 0);
+        ck_assert_uint_eq(fwrite(&section, sizeof(section), 1, out), 1);
+    }
+    ck_assert_int_eq(found, 1);
+    fclose(in);
+    fclose(out);
+    return path;
 }
 
 START_TEST(finds_its_own_function)
@@ -83,16 +116,34 @@ START_TEST(finds_its_own_function)
     /* A return address is never the first byte of its function; the byte after a function may be. */
     ck_assert_int_eq(find(&self, "/proc/self/exe", start + 1, &name), TN_SYMBOL_FOUND);
     ck_assert_str_eq(name, "symbol_anchor");
+    ck_assert_str_eq(source, "dynsym");
     if (find(&self, "/proc/self/exe", start, &name) == TN_SYMBOL_FOUND)
         ck_assert_str_ne(name, "symbol_anchor");
     ck_assert_int_eq(symbol_anchor(2) + hidden_anchor(2), 18);
 }
 END_TEST
 
-START_TEST(a_local_function_has_no_name)
+START_TEST(a_local_function_has_its_name_in_the_full_table)
 {
     const char *name;
-    ck_assert_int_eq(find(&self, "/proc/self/exe", (uintptr_t)hidden_anchor - base + 1, &name), TN_SYMBOL_NOT_IN_TABLE);
+    ck_assert_int_eq(find(&self, "/proc/self/exe", (uintptr_t)hidden_anchor - base + 1, &name), TN_SYMBOL_FOUND);
+    ck_assert_str_eq(name, "hidden_anchor");
+    ck_assert_str_eq(source, "symtab");
+}
+END_TEST
+
+START_TEST(a_stripped_file_names_what_it_exports)
+{
+    const char *name, *path = without_full_table("stripped");
+    ck_assert_int_eq(find(&self, path, (uintptr_t)symbol_anchor - base + 1, &name), TN_SYMBOL_FOUND);
+    ck_assert_str_eq(source, "dynsym");
+    ck_assert_int_eq(find(&self, path, (uintptr_t)hidden_anchor - base + 1, &name), TN_SYMBOL_NOT_IN_TABLE);
+}
+END_TEST
+
+START_TEST(addresses_in_no_function)
+{
+    const char *name;
     ck_assert_int_eq(find(&self, "/proc/self/exe", 0, &name), TN_SYMBOL_NOT_IN_TABLE);
     ck_assert_int_eq(find(&self, "/proc/self/exe", UINT64_MAX, &name), TN_SYMBOL_NOT_IN_TABLE);
 }
@@ -171,7 +222,9 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, make, drop);
     tcase_add_test(tc, finds_its_own_function);
-    tcase_add_test(tc, a_local_function_has_no_name);
+    tcase_add_test(tc, a_local_function_has_its_name_in_the_full_table);
+    tcase_add_test(tc, a_stripped_file_names_what_it_exports);
+    tcase_add_test(tc, addresses_in_no_function);
     tcase_add_test(tc, another_build_is_not_asked);
     tcase_add_test(tc, modules_without_a_file);
     tcase_add_test(tc, damaged_files_only_lose_names);

@@ -87,11 +87,103 @@ START_TEST(long_stacks_are_cut)
     put_journal(j, "a");
     report = load_scratch();
     char *cut = text_of(20, 0), *full = text_of(20, 1);
-    ck_assert_ptr_nonnull(strstr(cut, "engine+0xa004\n       ... 7 more\n"));
+    ck_assert_ptr_nonnull(strstr(cut, "engine+0xa004  (a)\n       ... 7 more\n"));
     ck_assert_ptr_null(strstr(cut, "0xa005"));
     ck_assert_ptr_nonnull(strstr(full, "engine+0xa00b"));
     free(cut);
     free(full);
+}
+END_TEST
+
+static size_t times(const char *text, const char *word)
+{
+    size_t count = 0;
+    while ((text = strstr(text, word))) {
+        count++;
+        text += strlen(word);
+    }
+    return count;
+}
+
+START_TEST(a_missing_name_is_explained_once)
+{
+    put_journal(jm_example(1), "a");
+    report = load_scratch();
+    for (int full = 0; full < 2; full++) {
+        char *text = text_of(20, full);
+        check_width(text);
+        ck_assert_uint_eq(times(text, "       engine+0x1234  (c)\n"), 2);
+        ck_assert_uint_eq(times(text, "cannot be read here"), 1);
+        ck_assert_ptr_nonnull(strstr(text, "  (a) 1 frame without a name: the module has no build-id"));
+        ck_assert_ptr_nonnull(strstr(text, "  (c) 5 frames without a name: the module's file cannot be read here.\n"));
+        free(text);
+    }
+}
+END_TEST
+
+START_TEST(numbers_and_nouns_agree)
+{
+    jm *j = plain_journal(1);
+    jm_count(j, 1, 0, 1);
+    jm_event(j, 1, 1, ev_alloc(TN_KIND_DEVICE, 0x1000, 5));
+    jm_event(j, 1, 2, ev_free(TN_KIND_DEVICE, 0x1000));
+    jm_event(j, 1, 3, ev_free(TN_KIND_DEVICE, 0x5000));
+    tn_event e = ev_free(TN_KIND_DEVICE, 0x1000);
+    e.result = 1;
+    jm_event(j, 1, 4, e);
+    jm_event(j, 1, 5, ev_alloc(TN_KIND_PITCH, 0x1000, 5));
+    jm_event(j, 1, 6, ev_alloc(TN_KIND_PITCH, 0x1000, 5));
+    jm_event(j, 1, 7, ev(TN_EV_CONTEXT, TN_CTX_RESET, 0, 0));
+    jm_header(j)->dropped_events = 1;
+    jm_header(j)->dropped_records = 2;
+    jm_coverage(j, TN_COV_NOTE, "so");
+    put_journal(j, "a");
+    report = load_scratch();
+    char *text = text_of(20, 0);
+    static const char *const said[] = {
+        "dropped 1 event and 2 records:", "; 1 alloc, 1 free\n", "; 2 allocs, 0 frees\n", "  1 free was of a block that no journal knows.\n",
+        "  1 free was refused by CUDA, which freed nothing.\n", "  1 address was handed out again ", "  1 block was ended by a device reset",
+        "  1 more was resolved and never called.\n", "note, 1 of 1 process: so\n", "  (a) 2 frames without a name:",
+    };
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+        ck_assert_msg(strstr(text, said[i]) != NULL, "'%s' is not in:\n%s", said[i], text);
+    free(text);
+}
+END_TEST
+
+START_TEST(the_runtime_is_named_where_it_was_seen)
+{
+    jm *j = plain_journal(1);
+    jm_header(j)->driver_version = 13010;
+    jm_header(j)->runtime_version = 12090;
+    load_journal(j);
+    char *text = text_of(0, 0);
+    ck_assert_ptr_nonnull(strstr(text, "testhost; CUDA driver 13.1, CUDA runtime 12.9\n"));
+    free(text);
+    tn_report_free(report);
+    ck_assert_int_eq(remove(scratch_file("one.tnj")), 0);
+    j = plain_journal(1);
+    jm_header(j)->driver_version = 13010;
+    jm_header(j)->runtime_version = 0;
+    load_journal(j);
+    text = text_of(0, 0);
+    ck_assert_ptr_nonnull(strstr(text, "testhost; CUDA driver 13.1\n"));
+    free(text);
+}
+END_TEST
+
+START_TEST(live_is_explained_and_processes_counted)
+{
+    jm *a = plain_journal(1), *b = plain_journal(2);
+    jm_header(b)->flags = 0;
+    put_journal(a, "a");
+    put_journal(b, "b");
+    report = load_scratch();
+    char *text = text_of(0, 0);
+    ck_assert_ptr_nonnull(strstr(text, "  processes  2 with CUDA: 1 ended, 1 killed or gone by _exit, 0 running\n"));
+    ck_assert_ptr_nonnull(strstr(text, "live is what each process had not freed at its end"));
+    check_width(text);
+    free(text);
 }
 END_TEST
 
@@ -164,6 +256,10 @@ int main(void)
     tcase_add_test(tc, golden);
     tcase_add_test(tc, top_and_full);
     tcase_add_test(tc, long_stacks_are_cut);
+    tcase_add_test(tc, a_missing_name_is_explained_once);
+    tcase_add_test(tc, numbers_and_nouns_agree);
+    tcase_add_test(tc, the_runtime_is_named_where_it_was_seen);
+    tcase_add_test(tc, live_is_explained_and_processes_counted);
     tcase_add_test(tc, warnings_come_first);
     tcase_add_test(tc, control_characters_stay_out);
     tcase_add_test(tc, full_device_is_reported);
