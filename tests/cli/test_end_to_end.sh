@@ -26,7 +26,7 @@ holds handles "$json" '*"vmm_handle":{"live_requested_bytes":0,"peak_requested_b
 holds pinned "$json" '*"pinned":{"live_requested_bytes":16384,"peak_requested_bytes":8192,*"allocs":2,"frees":0,"refused":0}*'
 holds nothing_dropped "$json" '*"dropped_events":0,*'
 holds the_program_owns_its_sites "$json" '*"owner":"driver_program"*'
-holds its_own_function_is_named "$json" '*"symbol":"work","symbol_offset":[1-9]*,"symbol_source":"symtab","symbol_missing":null*'
+holds its_own_function_is_named "$json" '*"symbol":"main","symbol_offset":[1-9]*,"symbol_source":"symtab","symbol_missing":null*'
 holds calls_are_counted "$json" '*{"api":"cuMemAlloc_v2","level":"driver","class":"alloc","hooked":true,"resolved":[0-9]*,"calls":6}*'
 # Sites are the same in both processes: five places in the source, the refused request one of them.
 same sites "$(printf %s "$out" | grep -c '"key":')" 5
