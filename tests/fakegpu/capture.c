@@ -180,6 +180,8 @@ CUresult fk_capture_wait(struct fk_stream *s, struct fk_event *e, unsigned flags
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     s->cap = e->cap; /* the stream joins the capture */
+    for (size_t i = 0; s->cap_origin && i < e->ncap_deps; i++)
+        e->cap_deps[i]->joined = true; /* and stays it, whatever becomes of the stream's own dependencies */
     return add_deps(s, e->cap_deps, e->ncap_deps);
 }
 
@@ -206,13 +208,36 @@ static void end(struct fk_capture *c)
     free(c);
 }
 
+/* Marks the nodes that have a successor or are the origin's last. */
+static void mark_reached(struct fk_capture *c)
+{
+    for (struct fk_node *n = c->graph->nodes; n != NULL; n = n->next)
+        n->mark = false;
+    for (size_t i = 0; i < c->origin->ncap_deps; i++)
+        c->origin->cap_deps[i]->mark = true;
+    for (struct fk_node *n = c->graph->nodes; n != NULL; n = n->next)
+        for (size_t i = 0; i < n->ndeps; i++)
+            n->deps[i]->mark = true;
+}
+
+/* After mark_reached: whether all that the forked stream ends in was joined back. */
+static bool stream_joined(const struct fk_stream *s)
+{
+    for (size_t i = 0; i < s->ncap_deps; i++)
+        if (!s->cap_deps[i]->mark && !s->cap_deps[i]->joined)
+            return false;
+    return true;
+}
+
 void fk_capture_drop_stream(struct fk_stream *s)
 {
     struct fk_capture *c = s->cap;
     if (c == NULL)
         return;
-    c->invalid = true;
     bool origin = c->origin == s;
+    mark_reached(c);
+    if (origin || !stream_joined(s))
+        c->invalid = true; /* a stream that was joined back may go */
     leave(s);
     if (origin) {
         if (!c->to_graph)
@@ -260,23 +285,14 @@ FK_API_PT(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
           (CUstream h, CUgraph g, const CUgraphNode *deps, const CUgraphEdgeData *e, size_t n, CUstreamCaptureMode mode),
           ((void)e, g == NULL ? CUDA_ERROR_INVALID_VALUE : do_begin(h, g, deps, n, mode, PT)))
 
-/* True if every node of the graph leads into the origin's last dependencies. */
+/* A forked stream must have been joined back, but only those that still exist are asked. */
 static bool joined(struct fk_capture *c)
 {
-    for (struct fk_node *n = c->graph->nodes; n != NULL; n = n->next)
-        n->mark = false;
-    for (size_t i = 0; i < c->origin->ncap_deps; i++)
-        c->origin->cap_deps[i]->mark = true;
-    for (struct fk_node *n = c->graph->nodes; n != NULL; n = n->next)
-        for (size_t i = 0; i < n->ndeps; i++)
-            n->deps[i]->mark = true;
-    /* A forked stream must have been joined back: its own last node has a successor or is the origin's. */
+    mark_reached(c);
     for (struct fk_ctx *x = fk_contexts; x != NULL; x = x->next)
         for (struct fk_stream *s = x->streams; s != NULL; s = s->next)
-            if (s->cap == c && s != c->origin)
-                for (size_t i = 0; i < s->ncap_deps; i++)
-                    if (!s->cap_deps[i]->mark)
-                        return false;
+            if (s->cap == c && s != c->origin && !stream_joined(s))
+                return false;
     return true;
 }
 
@@ -287,8 +303,10 @@ static CUresult do_end(CUstream h, CUgraph *out, int pt)
         return CUDA_ERROR_INVALID_VALUE;
     FK_STREAM_PT(h, pt, &s);
     struct fk_capture *c = s->cap;
-    if (c == NULL)
+    if (c == NULL) {
+        *out = NULL;
         return CUDA_ERROR_ILLEGAL_STATE;
+    }
     if (c->origin != s) {
         c->invalid = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -331,8 +349,8 @@ static CUresult do_info(CUstream h, CUstreamCaptureStatus *st, cuuint64_t *id, C
     if (s->legacy)
         FK_TRY(fk_capture_legacy(s->ctx));
     *st = status(s);
-    if (s->cap == NULL)
-        return CUDA_SUCCESS;
+    if (*st != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return CUDA_SUCCESS; /* the rest says nothing then */
     if (id != NULL)
         *id = s->cap->id;
     if (g != NULL)

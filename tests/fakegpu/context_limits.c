@@ -8,7 +8,7 @@ static CUresult do_set_limit(CUlimit limit, size_t value)
     struct fk_ctx *c;
     FK_TRY(fk_need_ctx(&c));
     if ((unsigned)limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_STACK_SIZE) {
         if (value > 512 * 1024)
             return CUDA_ERROR_INVALID_VALUE;
@@ -29,7 +29,7 @@ static CUresult do_get_limit(size_t *value, CUlimit limit)
     if (value == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if ((unsigned)limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+        return CUDA_ERROR_INVALID_VALUE;
     *value = c->limits[limit];
     return CUDA_SUCCESS;
 }

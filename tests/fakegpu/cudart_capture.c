@@ -74,8 +74,8 @@ CUDART_BOTH(cudaStreamUpdateCaptureDependencies, _ptsz, update,
              size_t count, unsigned int flags),
             stream, dependencies, edges, count, flags)
 
-/* Per-thread state of the driver; needs no context. */
+/* Per-thread state of the driver. */
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
 {
-    CUDART_PASS_NO_CONTEXT(ThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
+    CUDART_PASS(ThreadExchangeStreamCaptureMode, (CUstreamCaptureMode *)mode);
 }

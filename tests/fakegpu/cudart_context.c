@@ -21,7 +21,7 @@ cudaError_t *cudart_last_error(void) { return &last_error; }
 
 cudaError_t cudart_done(cudaError_t error)
 {
-    if (error != cudaSuccess)
+    if (error != cudaSuccess && error != cudaErrorNotReady) /* "not yet" is an answer, no error */
         last_error = error;
     return error;
 }

@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Zero devices is an error here though not in the driver. */
+/* Zero devices is an error here though not in the driver. The count is the one that the start saw: a forked child, which
+ * may not ask the driver anything, still gets it. */
 cudaError_t cudaGetDeviceCount(int *count)
 {
     cudaError_t e = cudart_driver();
@@ -12,7 +13,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     if (!count)
         return cudart_done(cudaErrorInvalidValue);
     if (e == cudaSuccess)
-        e = CUDART_CALL(DeviceGetCount, count);
+        *count = cudart_device_count;
     if (e == cudaSuccess && *count == 0)
         e = cudaErrorNoDevice;
     if (e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 struct cudart_driver cudart_drv;
+int cudart_device_count;
 
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 static cudaError_t init_result;
@@ -71,7 +72,10 @@ static cudaError_t open_driver(void)
     /* Within one major version an older driver serves; across majors it does not. */
     if (version / 1000 < CUDART_VERSION / 1000)
         return cudaErrorInsufficientDriver;
-    return cudart_map(cudart_drv.Init(0));
+    CUresult started = cudart_drv.Init(0);
+    if (started == CUDA_SUCCESS)
+        started = cudart_drv.DeviceGetCount(&cudart_device_count);
+    return cudart_map(started);
 }
 
 static void init(void)

@@ -41,6 +41,9 @@ extern struct cudart_driver cudart_drv;
  *  the exit of the process. */
 cudaError_t cudart_driver(void);
 
+/** Number of devices, as the driver said when it was opened. */
+extern int cudart_device_count;
+
 /** As cudart_driver, and leaves a context current on this thread: the one found
  *  there, else the primary context of the thread's device, created if need be. */
 cudaError_t cudart_context(void);

@@ -138,7 +138,7 @@ cudaError_t cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllo
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
-    CUDART_PASS(DeviceGetDefaultMemPool, pool, device);
+    CUDART_PASS_NO_CONTEXT(DeviceGetDefaultMemPool, pool, device);
 }
 
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device)

@@ -49,6 +49,7 @@ struct fk_node {
     size_t ndeps;
     struct fk_node *origin; /* of a clone */
     bool disabled, mark;
+    bool joined; /* while captured: the origin stream has waited for it */
     CUDA_MEM_ALLOC_NODE_PARAMS alloc;
     CUmemAccessDesc alloc_access[FK_MAX_DEVICES];
     struct fk_block *block; /* of an alloc node */

@@ -17,7 +17,7 @@ struct fk_block {
     struct fk_ctx *ctx; /* NULL for memory that outlives contexts */
     uint64_t buffer_id;
     unsigned flags;
-    bool sync_memops, freeing, touched, live; /* live: graph memory between its alloc and free nodes */
+    bool sync_memops, freeing, touched, read_mostly, live; /* live: graph memory between its alloc and free nodes */
     uint64_t alloc_stream;
     struct fk_pool *pool;
     struct fk_piece *piece; /* of the pool */
@@ -72,6 +72,8 @@ void fk_charge_force(struct fk_dev *d, size_t bytes);
 void fk_uncharge(struct fk_dev *d, size_t bytes);
 /** Address space of the card in 2 MiB steps, without charge. 0 if none is left. */
 CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes);
+/** The same at an address that must be where a free run begins; false if it is not, or the run is too short. */
+bool fk_extent_take_at(struct fk_dev *d, CUdeviceptr p, size_t bytes);
 void fk_extent_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
 /** Memory of a plain block, charged by the driver's rounding. 0 if the card is full. */
 CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes);

@@ -101,7 +101,8 @@ CUresult fk_graph_alloc(struct fk_node *n, CUDA_MEM_ALLOC_NODE_PARAMS *p)
     struct fk_dev *d;
     if (p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED || p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    FK_TRY(fk_need_device(p->poolProps.location.id, &d));
+    if (fk_need_device(p->poolProps.location.id, &d) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE; /* not 101, as elsewhere */
     CUdeviceptr at = p->bytesize != 0 ? fk_extent_take(d, p->bytesize) : 0;
     if (at == 0)
         return p->bytesize == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 void fk_block_destroy(struct fk_block *b)
 {
@@ -84,7 +85,9 @@ static CUresult do_pitch(CUdeviceptr *out, size_t *pitch, size_t width, size_t h
     if (element != 4 && element != 8 && element != 16)
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = fk_up(width, FK_GRAIN), bytes;
-    if (row < width || __builtin_mul_overflow(row, height, &bytes))
+    if (row < width) /* no pitch for it exists */
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(row, height, &bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct fk_ctx *c;
     FK_TRY(fk_need_ctx(&c));
@@ -165,7 +168,9 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
     if (bytes == 0)
         return CUDA_SUCCESS;
     size_t len = fk_up(bytes, 4096);
-    void *p = fk_take_failure() || len < bytes
+    /* Pages that would be pinned at once must exist. */
+    size_t pages = (size_t)sysconf(_SC_PHYS_PAGES);
+    void *p = fk_take_failure() || len < bytes || len / (size_t)sysconf(_SC_PAGESIZE) > pages
                   ? MAP_FAILED
                   : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
@@ -182,23 +187,23 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
 FK_API_CLEARED(cuMemAllocHost_v2, (void **out, size_t bytes), FK_CLEAR(out), pinned(out, bytes, 0))
 FK_API_CLEARED(cuMemHostAlloc, (void **out, size_t bytes, unsigned flags), FK_CLEAR(out), pinned(out, bytes, flags))
 
-/* Both frees of host memory: the block must be of the kind and start at p; both wait for the device. */
-static CUresult host_gone(void *p, enum fk_kind kind, CUresult null, CUresult missing)
+/* Both frees of host memory: the block must be of the kind and start at p; both wait for the device. `missing` is for an
+   address in no block at all; inside a block, or in one of another kind, it is an invalid value. */
+static CUresult host_gone(void *p, enum fk_kind kind, CUresult missing)
 {
     FK_TRY(fk_ctx_error());
     FK_TRY(fk_capture_unsafe());
     struct fk_block *b = p != NULL ? fk_block_at((CUdeviceptr)(uintptr_t)p) : NULL;
     if (b == NULL || b->kind != kind || b->base != (CUdeviceptr)(uintptr_t)p || b->freeing)
-        return p == NULL ? null : missing;
+        return p == NULL && kind == FK_HOST ? CUDA_SUCCESS : b == NULL && p != NULL ? missing : CUDA_ERROR_INVALID_VALUE;
     b->freeing = true;
     fk_wait_device(b->device);
     fk_pool_settle();
     fk_block_destroy(b);
     return fk_ctx_error();
 }
-FK_API(cuMemFreeHost, (void *p), host_gone(p, FK_HOST, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE))
-FK_API(cuMemHostUnregister, (void *p),
-       host_gone(p, FK_REGISTERED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
+FK_API(cuMemFreeHost, (void *p), host_gone(p, FK_HOST, CUDA_ERROR_INVALID_VALUE))
+FK_API(cuMemHostUnregister, (void *p), host_gone(p, FK_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED))
 
 static CUresult do_register(void *p, size_t bytes, unsigned flags)
 {
@@ -243,9 +248,9 @@ FK_API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *out, void *p, unsigned flags)
 static CUresult do_host_flags(unsigned *out, void *p)
 {
     struct fk_block *b = host_block(p);
-    if (out == NULL || b == NULL || b->kind != FK_HOST)
+    if (out == NULL || b == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = b->flags;
+    *out = b->kind == FK_HOST ? b->flags : b->flags & (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     return CUDA_SUCCESS;
 }
 FK_API(cuMemHostGetFlags, (unsigned *out, void *p), do_host_flags(out, p))
@@ -272,14 +277,21 @@ CUresult fk_write_info(size_t *free_out, size_t *total_out, int device)
 static CUresult do_info(size_t *free_out, size_t *total_out)
 {
     struct fk_ctx *c;
-    FK_TRY(fk_need_ctx(&c));
-    return fk_write_info(free_out, total_out, c->device);
+    CUresult r = fk_need_ctx(&c);
+    if (r == CUDA_ERROR_INVALID_CONTEXT) { /* written all the same */
+        if (free_out != NULL)
+            *free_out = 0;
+        if (total_out != NULL)
+            *total_out = 0;
+    }
+    return r != CUDA_SUCCESS ? r : fk_write_info(free_out, total_out, c->device);
 }
 FK_API(cuMemGetInfo_v2, (size_t *free_out, size_t *total_out), do_info(free_out, total_out))
 
 static CUresult do_range(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 {
-    FK_TRY(fk_ctx_error());
+    struct fk_ctx *c;
+    FK_TRY(fk_need_ctx(&c));
     struct fk_block *b = fk_block_at(p);
     if (b == NULL || !b->live)
         return CUDA_ERROR_NOT_FOUND;
@@ -291,7 +303,7 @@ static CUresult do_range(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 }
 FK_API(cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr p), do_range(base, size, p))
 
-/* ---- advice: accepted for managed memory, without effect ---- */
+/* ---- advice: accepted for managed memory; of its effects only read-mostly can be asked for ---- */
 
 static CUresult managed_range(CUdeviceptr p, size_t n)
 {
@@ -301,9 +313,19 @@ static CUresult managed_range(CUdeviceptr p, size_t n)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
-FK_API(cuMemAdvise, (CUdeviceptr p, size_t n, CUmem_advise a, CUdevice dev), ((void)a, (void)dev, managed_range(p, n)))
-FK_API(cuMemAdvise_v2, (CUdeviceptr p, size_t n, CUmem_advise a, CUmemLocation where),
-       ((void)a, (void)where, managed_range(p, n)))
+static CUresult do_advise(CUdeviceptr p, size_t n, CUmem_advise a)
+{
+    FK_TRY(managed_range(p, n));
+    struct fk_block *b = fk_block_at(p);
+    /* Kept for a block as a whole: it is read-mostly from advice on all of it until any part is taken out. */
+    if (a == CU_MEM_ADVISE_SET_READ_MOSTLY && n == b->size)
+        b->read_mostly = true;
+    else if (a == CU_MEM_ADVISE_UNSET_READ_MOSTLY)
+        b->read_mostly = false;
+    return CUDA_SUCCESS;
+}
+FK_API(cuMemAdvise, (CUdeviceptr p, size_t n, CUmem_advise a, CUdevice dev), ((void)dev, do_advise(p, n, a)))
+FK_API(cuMemAdvise_v2, (CUdeviceptr p, size_t n, CUmem_advise a, CUmemLocation where), ((void)where, do_advise(p, n, a)))
 
 static CUresult do_prefetch(CUdeviceptr p, size_t n, bool to_device, CUstream h, int pt)
 {
@@ -332,7 +354,7 @@ static CUresult do_range_attribute(void *out, size_t n, CUmem_range_attribute at
     FK_TRY(managed_range(p, count));
     if (out == NULL || n < sizeof(int))
         return CUDA_ERROR_INVALID_VALUE;
-    int v = attr == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? 0 : CU_DEVICE_INVALID;
+    int v = attr == CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY ? fk_block_at(p)->read_mostly : CU_DEVICE_INVALID;
     for (size_t i = 0; i < n / sizeof v; i++)
         memcpy((char *)out + i * sizeof v, &v, sizeof v);
     return CUDA_SUCCESS;

@@ -75,26 +75,42 @@ bool fk_charge(struct fk_dev *d, size_t bytes)
 void fk_charge_force(struct fk_dev *d, size_t bytes) { d->used += bytes; }
 void fk_uncharge(struct fk_dev *d, size_t bytes) { d->used -= bytes < d->used ? bytes : d->used; }
 
+/* Takes len bytes from the start of a free extent. */
+static size_t cut(struct fk_extent **at, size_t len)
+{
+    struct fk_extent *e = *at;
+    size_t off = e->off;
+    e->off += len;
+    e->len -= len;
+    if (e->len == 0) {
+        *at = e->next;
+        free(e);
+    }
+    return off;
+}
+
 CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes)
 {
     size_t len = fk_up(bytes, FK_PAGE);
     if (fk_phys_start(d) != CUDA_SUCCESS || len < bytes || len == 0)
         return 0;
     fk_vmm_released_elsewhere(d);
-    for (struct fk_extent **at = &d->free_list; *at != NULL; at = &(*at)->next) {
-        struct fk_extent *e = *at;
-        if (e->len < len)
-            continue;
-        size_t off = e->off;
-        e->off += len;
-        e->len -= len;
-        if (e->len == 0) {
-            *at = e->next;
-            free(e);
-        }
-        return (CUdeviceptr)(uintptr_t)(d->va + off);
-    }
+    for (struct fk_extent **at = &d->free_list; *at != NULL; at = &(*at)->next)
+        if ((*at)->len >= len)
+            return (CUdeviceptr)(uintptr_t)(d->va + cut(at, len));
     return 0;
+}
+
+bool fk_extent_take_at(struct fk_dev *d, CUdeviceptr p, size_t bytes)
+{
+    size_t off = (size_t)(p - (CUdeviceptr)(uintptr_t)d->va), len = fk_up(bytes, FK_PAGE);
+    struct fk_extent **at = &d->free_list;
+    while (*at != NULL && (*at)->off < off)
+        at = &(*at)->next;
+    if (*at == NULL || (*at)->off != off || (*at)->len < len)
+        return false;
+    cut(at, len);
+    return true;
 }
 
 void fk_extent_give(struct fk_dev *d, CUdeviceptr p, size_t bytes)

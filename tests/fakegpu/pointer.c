@@ -1,5 +1,5 @@
 /* What the driver says about an address: cuPointerGetAttribute and its relatives. */
-#include "fake.h"
+#include "pool.h"
 
 #include <string.h>
 
@@ -48,7 +48,12 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
     if (b == NULL || !b->live)
         return CUDA_ERROR_INVALID_VALUE;
     bool host = !fk_is_device_kind(b->kind);
+    CUdeviceptr mapped = b->kind == FK_HOST || b->kind == FK_REGISTERED ? b->base : b->base / FK_PAGE * FK_PAGE;
     size_t mapping = b->kind == FK_HOST ? b->backed : fk_up(b->size, FK_PAGE);
+    if (b->kind == FK_ASYNC) { /* a pool is mapped by its steps */
+        mapped = b->base - (b->base - b->piece->chunk->p) % FK_POOL_STEP;
+        mapping = fk_up((size_t)(b->base - mapped) + b->size, FK_POOL_STEP);
+    }
     switch ((int)a) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         /* Memory that outlives contexts has none. */
@@ -76,8 +81,7 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: PUT(unsigned, access_flags(b));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, b->pool);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: PUT(size_t, mapping);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        PUT(CUdeviceptr, b->kind == FK_HOST || b->kind == FK_REGISTERED ? b->base : b->base / FK_PAGE * FK_PAGE);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: PUT(CUdeviceptr, mapped);
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: PUT(unsigned long long, b->base / FK_PAGE);
     default: PUT(unsigned, 0);
     }
@@ -103,6 +107,8 @@ static CUresult do_list(unsigned n, CUpointer_attribute *attrs, void **out, CUde
             return CUDA_ERROR_INVALID_VALUE;
         if (one(out[i], attrs[i], p) == CUDA_SUCCESS)
             continue;
+        if (attrs[i] == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+            continue; /* the one that keeps what it held */
         memset(out[i], 0, value_size(attrs[i]));
         if (attrs[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
             *(int *)out[i] = -2;

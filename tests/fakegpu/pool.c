@@ -41,6 +41,12 @@ bool fk_pool_accessible(const struct fk_pool *p, int device) { return p->access[
 
 /* ---- chunks ---- */
 
+/* Whether the stream may have a free piece without waiting for another one. */
+static bool at_once(const struct fk_pool *p, const struct fk_piece *f, const struct fk_stream *s)
+{
+    return f->free_op == NULL || f->free_op->stream_id == s->id || (f->free_op->done && p->reuse[1]);
+}
+
 static struct fk_piece *find(struct fk_pool *p, size_t n, struct fk_stream *s, bool borrow)
 {
     for (struct fk_chunk *c = p->chunks; c != NULL; c = c->next) {
@@ -50,7 +56,7 @@ static struct fk_piece *find(struct fk_pool *p, size_t n, struct fk_stream *s, b
         for (struct fk_piece *f = c->longest < n ? NULL : c->free; f != NULL; f = f->free_next) {
             if (f->n < n)
                 continue;
-            bool mine = f->free_op == NULL || f->free_op->stream_id == s->id || (f->free_op->done && p->reuse[1]);
+            bool mine = at_once(p, f, s);
             if (!mine && !borrow)
                 continue;
             if (!mine)
@@ -61,9 +67,44 @@ static struct fk_piece *find(struct fk_pool *p, size_t n, struct fk_stream *s, b
     return NULL;
 }
 
-static bool grow(struct fk_pool *p, size_t n)
+static void reserved(struct fk_pool *p, size_t len)
+{
+    p->reserved += len;
+    if (p->reserved > p->reserved_high)
+        p->reserved_high = p->reserved;
+}
+
+/* Lengthens a chunk whose free end, with what is added, serves the request: then only what is missing is taken. */
+static bool extend(struct fk_pool *p, size_t n, struct fk_stream *s)
 {
     struct fk_dev *d = &fk_devs[p->device];
+    for (struct fk_chunk *c = p->chunks; c != NULL; c = c->next) {
+        fk_chunk_coalesce(c);
+        if (c->last->used || c->last->n >= n || !at_once(p, c->last, s))
+            continue;
+        size_t len = fk_up(n - c->last->n, FK_POOL_STEP);
+        if ((p->props.maxSize != 0 && p->reserved + len > p->props.maxSize) || !fk_charge(d, len))
+            continue;
+        if (!fk_extent_take_at(d, c->p + c->n, len)) {
+            fk_uncharge(d, len);
+            continue;
+        }
+        if (!fk_chunk_extend(c, len)) {
+            fk_extent_give(d, c->p + c->n, len);
+            fk_uncharge(d, len);
+            return false;
+        }
+        reserved(p, len);
+        return true;
+    }
+    return false;
+}
+
+static bool grow(struct fk_pool *p, size_t n, struct fk_stream *s)
+{
+    struct fk_dev *d = &fk_devs[p->device];
+    if (extend(p, n, s))
+        return true;
     size_t len = fk_up(n, FK_POOL_STEP);
     if (len < n || (p->props.maxSize != 0 && p->reserved + len > p->props.maxSize))
         return false;
@@ -82,9 +123,7 @@ static bool grow(struct fk_pool *p, size_t n)
     }
     c->next = p->chunks;
     p->chunks = c;
-    p->reserved += len;
-    if (p->reserved > p->reserved_high)
-        p->reserved_high = p->reserved;
+    reserved(p, len);
     return true;
 }
 
@@ -98,6 +137,25 @@ static void drop_chunk(struct fk_pool *p, struct fk_chunk *c)
     fk_chunk_delete(c);
 }
 
+/* Whole idle steps at the end of a chunk that is in use before them. */
+static bool drop_end(struct fk_pool *p, struct fk_chunk *c, uint64_t keep, bool any)
+{
+    struct fk_dev *d = &fk_devs[p->device];
+    fk_chunk_coalesce(c);
+    const struct fk_piece *f = c->last;
+    if (!fk_piece_idle(f) || !(any || f->settled))
+        return false;
+    size_t left = fk_up((size_t)(f->p - c->p), FK_POOL_STEP), n = left < c->n ? c->n - left : 0;
+    if (n == 0 || left == 0 || p->reserved < keep + n)
+        return false;
+    fk_chunk_shorten(c, n);
+    p->reserved -= n;
+    fk_drop_pages(c->p + c->n, n);
+    fk_extent_give(d, c->p + c->n, n);
+    fk_uncharge(d, n);
+    return true;
+}
+
 bool fk_pool_trim(struct fk_pool *p, uint64_t keep, bool any)
 {
     bool given = false;
@@ -109,6 +167,7 @@ bool fk_pool_trim(struct fk_pool *p, uint64_t keep, bool any)
             whole = c->free->n == c->n && fk_piece_idle(c->free) && (any || c->free->settled);
         }
         if (!whole || p->reserved <= keep || p->reserved - c->n < keep) {
+            given |= !whole && p->reserved > keep && c->free_bytes >= FK_POOL_STEP && drop_end(p, c, keep, any);
             at = &c->next;
             continue;
         }
@@ -189,9 +248,9 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
     if (fk_take_failure() || n < bytes || n > d->span)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct fk_piece *f = find(p, n, s, false);
-    if (f == NULL && grow(p, n))
+    if (f == NULL && grow(p, n, s))
         f = find(p, n, s, false);
-    if (f == NULL && fk_pool_trim_idle(d) && grow(p, n))
+    if (f == NULL && fk_pool_trim_idle(d) && grow(p, n, s))
         f = find(p, n, s, false);
     if (f == NULL && p->reuse[2])
         f = find(p, n, s, true);
@@ -205,7 +264,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct fk_pool *p, CUst
     b->pool = p;
     b->piece = f;
     b->backed = n;
-    p->used += n;
+    p->used += bytes;
     p->live++;
     if (p->used > p->used_high)
         p->used_high = p->used;
@@ -219,12 +278,13 @@ FK_API_PT_CLEARED(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz,
                   (CUdeviceptr *out, size_t n, CUmemoryPool p, CUstream h), FK_CLEAR(out),
           (p == NULL ? CUDA_ERROR_INVALID_VALUE : allocate(out, n, (struct fk_pool *)p, h, PT)))
 
-/* Takes the block out of its pool's books; the piece is reusable as `op` allows (NULL: at once). */
+/* Takes the block out of its pool's books; the piece is reusable as `op` allows (NULL: freed in no stream, at once). */
 static void retire(struct fk_block *b, struct fk_op *op)
 {
     struct fk_pool *p = b->pool;
     fk_piece_free(b->piece, op);
-    p->used -= b->backed;
+    if (op != NULL)
+        p->used -= b->size; /* a card leaves a block that cudaFree frees in this figure for good */
     p->live--;
     fk_stat_sub(&fk_devs[b->device].st, b->size, b->backed);
     fk_block_remove(b);

@@ -22,7 +22,7 @@ struct fk_chunk {
     size_t n, free_bytes;
     size_t longest; /* no run of free neighbours is longer; may be too large, never too small */
     bool unsettled; /* a free piece has yet to be settled */
-    struct fk_piece *free;
+    struct fk_piece *free, *last; /* the first free one; the one at the end */
 };
 struct fk_pool {
     struct fk_pool *next;
@@ -42,6 +42,10 @@ struct fk_pool *fk_pool_new(int device);
 struct fk_chunk *fk_chunk_new(CUdeviceptr at, size_t n);
 /** Forgets the pieces and the chunk, which must be one free piece. */
 void fk_chunk_delete(struct fk_chunk *c);
+/** Lengthens the chunk, which ends in a free piece, by n bytes of that piece's state. False without host memory. */
+bool fk_chunk_extend(struct fk_chunk *c, size_t n);
+/** Takes the last n bytes off the chunk; they are free and not all of it. */
+void fk_chunk_shorten(struct fk_chunk *c, size_t n);
 /** Free, and the stream has passed its free. */
 bool fk_piece_idle(const struct fk_piece *f);
 /** Takes n bytes from the start of a free piece; what is left stays free. False without host memory. */

@@ -66,7 +66,8 @@ static CUresult do_create(CUmemoryPool *out, const CUmemPoolProps *props)
         return CUDA_ERROR_INVALID_VALUE;
     if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    FK_TRY(fk_need_device(props->location.id, &d));
+    if (fk_need_device(props->location.id, &d) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE; /* not 101, as elsewhere */
     struct fk_pool *p = fk_pool_new(props->location.id);
     if (p == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -18,7 +18,7 @@ struct fk_chunk *fk_chunk_new(CUdeviceptr at, size_t n)
         return NULL;
     }
     *f = (struct fk_piece){.chunk = c, .p = at, .n = n, .settled = true};
-    *c = (struct fk_chunk){.p = at, .n = n, .free_bytes = n, .longest = n, .free = f};
+    *c = (struct fk_chunk){.p = at, .n = n, .free_bytes = n, .longest = n, .free = f, .last = f};
     return c;
 }
 
@@ -91,7 +91,41 @@ static void join(struct fk_piece *f)
     f->next = g->next;
     if (f->next != NULL)
         f->next->prev = f;
+    else
+        f->chunk->last = f;
     free(g);
+}
+
+bool fk_chunk_extend(struct fk_chunk *c, size_t n)
+{
+    struct fk_piece *f = c->last, *more = calloc(1, sizeof *more);
+    if (more == NULL)
+        return false;
+    *more = (struct fk_piece){.chunk = c, .prev = f, .free_prev = f, .p = c->p + c->n, .n = n, .settled = f->settled,
+                              .free_op = f->free_op};
+    if (more->free_op != NULL)
+        more->free_op->refs++;
+    f->next = f->free_next = c->last = more; /* nothing free lies behind the last piece */
+    c->n += n;
+    c->free_bytes += n;
+    join(f);
+    c->longest = f->n > c->longest ? f->n : c->longest;
+    return true;
+}
+
+void fk_chunk_shorten(struct fk_chunk *c, size_t n)
+{
+    struct fk_piece *f = c->last;
+    c->n -= n;
+    c->free_bytes -= n;
+    f->n -= n;
+    if (f->n != 0)
+        return;
+    unlink_free(f);
+    c->last = f->prev;
+    c->last->next = NULL;
+    fk_op_unref(f->free_op);
+    free(f);
 }
 
 bool fk_piece_use(struct fk_piece *f, size_t n)
@@ -106,6 +140,8 @@ bool fk_piece_use(struct fk_piece *f, size_t n)
             rest->free_op->refs++;
         if (rest->next != NULL)
             rest->next->prev = rest;
+        else
+            f->chunk->last = rest;
         f->n = n;
         f->next = rest;
         rest->free_prev = f;

@@ -60,6 +60,30 @@ START_TEST(the_used_figure_falls_at_the_call)
 }
 END_TEST
 
+START_TEST(the_used_figure_is_exact_and_keeps_what_a_plain_free_frees)
+{
+    CUdeviceptr p, q;
+    cuuint64_t zero = 0;
+    size_t mapped;
+    start();
+    CUstream s = new_stream();
+    CUmemoryPool pool = default_pool();
+    OK(cuMemAllocAsync(&p, 1000, s));
+    OK(cuMemAllocAsync(&q, 1, s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1001);
+    OK(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, q));
+    ck_assert_uint_eq(mapped, 32 * MIB);
+    OK(cuMemFreeAsync(p, s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1001);
+    OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 1);
+    OK(cuMemFree(q));
+    OK(cuStreamSynchronize(s));
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1);
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+}
+END_TEST
+
 START_TEST(idle_pool_bytes_come_back_after_a_synchronisation)
 {
     CUdeviceptr p, q;
@@ -90,13 +114,19 @@ START_TEST(pools_grow_and_shrink_in_steps_of_32_mib)
     OK(cuMemAllocAsync(&a, 512, s));
     ck_assert_uint_eq(before - free_bytes(), 32 * MIB);
     OK(cuMemAllocAsync(&b, 40 * MIB, s));
-    ck_assert_uint_eq(before - free_bytes(), 96 * MIB);
+    ck_assert_uint_eq(before - free_bytes(), 64 * MIB); /* the rest of the first step serves too */
+    OK(cuMemFreeAsync(b, s));
+    OK(cuStreamSynchronize(s)); /* the second step is idle as a whole, the first is not */
+    ck_assert_uint_eq(before - free_bytes(), 32 * MIB);
+    OK(cuMemAllocAsync(&b, 40 * MIB, s));
+    OK(cuMemsetD8Async(b, 1, 40 * MIB, s));
+    ck_assert_uint_eq(before - free_bytes(), 64 * MIB);
     OK(cuMemFreeAsync(b, s));
     OK(cuMemFreeAsync(a, s));
     OK(cuStreamSynchronize(s)); /* threshold 0: everything idle goes back here */
     ck_assert_uint_eq(free_bytes(), before);
     ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
-    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 96 * MIB);
+    ck_assert_uint_eq(attr(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 64 * MIB);
 }
 END_TEST
 
@@ -152,12 +182,12 @@ START_TEST(many_blocks_keep_apart_and_all_bytes_come_back)
         CUstream mine = s[(seed >> 4) % 3];
         if (block[i].p != 0) {
             OK(cuMemFreeAsync(block[i].p, mine));
-            used -= (block[i].n + 511) / 512 * 512;
+            used -= block[i].n;
             block[i].p = 0;
         } else {
             block[i].n = 1 + (seed >> 12) % 200000;
             OK(cuMemAllocAsync(&block[i].p, block[i].n, mine));
-            used += (block[i].n + 511) / 512 * 512;
+            used += block[i].n;
             for (int j = 0; j < BLOCKS; j++)
                 ck_assert(j == i || block[j].p == 0 || block[j].p >= block[i].p + block[i].n ||
                           block[i].p >= block[j].p + block[j].n);
@@ -252,6 +282,7 @@ static void fill(TCase *t)
     tcase_add_test(t, free_async_takes_a_plain_block_in_stream_order);
     tcase_add_test(t, free_async_refuses_managed_memory);
     tcase_add_test(t, the_used_figure_falls_at_the_call);
+    tcase_add_test(t, the_used_figure_is_exact_and_keeps_what_a_plain_free_frees);
     tcase_add_test(t, idle_pool_bytes_come_back_after_a_synchronisation);
     tcase_add_test(t, pools_grow_and_shrink_in_steps_of_32_mib);
     tcase_add_test(t, the_threshold_keeps_bytes_and_a_trim_takes_them);

@@ -281,6 +281,30 @@ START_TEST(a_fork_must_be_joined)
 }
 END_TEST
 
+START_TEST(a_joined_stream_may_go_and_the_dependencies_be_dropped)
+{
+    CUstream o;
+    set_up(CU_STREAM_NON_BLOCKING);
+    for (int drop = 0; drop < 2; drop++) {
+        o = new_stream();
+        begin(GLOBAL);
+        OK(cuEventRecord(event, s));
+        OK(cuStreamWaitEvent(o, event, 0));
+        OK(cuMemsetD8Async(plain, 1, 16, o));
+        OK(cuEventRecord(event, o));
+        OK(cuStreamWaitEvent(s, event, 0));
+        if (drop)
+            OK(cuStreamUpdateCaptureDependencies(s, NULL, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+        else
+            OK(cuStreamDestroy(o));
+        OK(cuStreamEndCapture(s, &graph));
+        ck_assert_ptr_nonnull(graph);
+    }
+    GIVES(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(s, &graph)); /* of nothing */
+    ck_assert_ptr_null(graph);
+}
+END_TEST
+
 START_TEST(a_queued_launch_keeps_the_parameters_it_was_launched_with)
 {
     CUdeviceptr p;
@@ -325,6 +349,7 @@ static void fill(TCase *t)
     tcase_add_test(t, a_block_from_before_cannot_be_freed_in_the_capture);
     tcase_add_test(t, a_captured_allocation_is_unknown_before_launch_and_reserves_32_mib);
     tcase_add_test(t, a_fork_must_be_joined);
+    tcase_add_test(t, a_joined_stream_may_go_and_the_dependencies_be_dropped);
     tcase_add_test(t, a_queued_launch_keeps_the_parameters_it_was_launched_with);
 }
 

@@ -30,6 +30,30 @@ START_TEST(failed_allocations_write_null)
 }
 END_TEST
 
+START_TEST(unregister_tells_unknown_memory_from_memory_of_another_kind)
+{
+    static char mine[3 * 4096] __attribute__((aligned(4096)));
+    CUdeviceptr p;
+    unsigned flags;
+    void *h;
+    start();
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuMemAllocHost(&h, 4096));
+    GIVES(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(mine));
+    OK(cuMemHostRegister(mine, sizeof mine, 0));
+    OK(cuMemHostGetFlags(&flags, mine));
+    ck_assert_uint_eq(flags, CU_MEMHOSTREGISTER_DEVICEMAP);
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(mine + 4096));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(h));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister((void *)(uintptr_t)p));
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(NULL));
+    OK(cuMemHostUnregister(mine));
+    OK(cuMemHostRegister(mine, sizeof mine, CU_MEMHOSTREGISTER_PORTABLE));
+    OK(cuMemHostGetFlags(&flags, mine));
+    ck_assert_uint_eq(flags, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+}
+END_TEST
+
 START_TEST(failed_vmm_calls_leave_their_outputs_alone)
 {
     CUdeviceptr p = MARK;
@@ -204,6 +228,7 @@ END_TEST
 static void fill(TCase *t)
 {
     tcase_add_test(t, failed_allocations_write_null);
+    tcase_add_test(t, unregister_tells_unknown_memory_from_memory_of_another_kind);
     tcase_add_test(t, failed_vmm_calls_leave_their_outputs_alone);
     tcase_add_test(t, a_refused_pitch_is_written_once_it_is_known);
     tcase_add_test(t, size_zero);

@@ -28,6 +28,7 @@ START_TEST(partial_and_offset_maps_give_801)
     CUmemGenericAllocationHandle h = handle(4 * MIB);
     CUdeviceptr p = reserve(8 * MIB);
     GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, 2 * MIB, 0, h, 0));
+    GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, 4096, 0, h, 0));
     GIVES(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(p, 2 * MIB, 2 * MIB, h, 0));
     OK(cuMemMap(p, 4 * MIB, 0, h, 0));
 }

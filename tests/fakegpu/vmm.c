@@ -295,10 +295,10 @@ static CUresult do_map(CUdeviceptr p, size_t n, size_t offset, CUmemGenericAlloc
     struct fk_vmm *h;
     FK_TRY(fk_ctx_error());
     FK_TRY(handle_of(v, &h));
-    if (p == 0 || p % FK_PAGE != 0 || n == 0 || n % FK_PAGE != 0 || flags != 0)
+    if (p == 0 || p % FK_PAGE != 0 || n == 0 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || n != h->size)
-        return n > h->size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+        return n > h->size ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED; /* 4096 bytes too: a part */
     struct reservation *r = reserved_at(p);
     struct fk_block *next = fk_block_next(p);
     if (r == NULL || fk_block_at(p) != NULL || (next != NULL && next->base < p + n) || !claim_beyond(r, p + n))
