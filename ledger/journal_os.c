@@ -131,6 +131,8 @@ tn_error tn_errno_error(int err)
     case ENOMEM:
     case EAGAIN:
     case EINTR:
+    case EMFILE: /* descriptors come back, as memory does */
+    case ENFILE:
         return TN_E_NOMEM;
     case EOPNOTSUPP:
     case ENOSYS:
@@ -174,7 +176,7 @@ tn_error tn_journal_check_fd(tn_journal *j)
     j->fd = -1;
     int fd = tn_sys_open(j->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
-        return TN_E_OPEN;
+        return tn_errno_error(errno) == TN_E_NOMEM ? TN_E_NOMEM : TN_E_OPEN;
     if (tn_sys_fstat(fd, &st) != 0 || st.st_dev != j->dev || st.st_ino != j->ino) {
         tn_sys_close(fd);
         return TN_E_OPEN;

@@ -3,7 +3,7 @@
 static const char *const texts[TN_ERROR_COUNT] = {
     [TN_OK] = "no error",
     [TN_E_ARGUMENT] = "an argument is not valid",
-    [TN_E_NOMEM] = "no host memory is left",
+    [TN_E_NOMEM] = "no host memory or file descriptor is left",
     [TN_E_OPEN] = "the file or folder cannot be opened or created",
     [TN_E_EXISTS] = "it exists already and would be overwritten",
     [TN_E_IO] = "reading or writing failed",

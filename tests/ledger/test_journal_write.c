@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -325,12 +326,8 @@ START_TEST(a_forked_child_has_no_part_in_the_journal)
 }
 END_TEST
 
-START_TEST(the_host_may_close_our_descriptor)
+static int own_descriptor(const tn_journal *j)
 {
-    tn_journal *j = open_journal(NULL, 0);
-    tn_journal_thread *t = tn_journal_attach(j, this_tid());
-    write_numbered(j, t, 1, 0, 100);
-    /* As a daemon does that closes all it finds; the test framework's own descriptors stay. */
     int ours = -1;
     for (int fd = 3; fd < 4096; fd++) {
         char link[64], target[512];
@@ -344,6 +341,16 @@ START_TEST(the_host_may_close_our_descriptor)
             ours = fd;
         }
     }
+    return ours;
+}
+
+START_TEST(the_host_may_close_our_descriptor)
+{
+    tn_journal *j = open_journal(NULL, 0);
+    tn_journal_thread *t = tn_journal_attach(j, this_tid());
+    write_numbered(j, t, 1, 0, 100);
+    /* As a daemon does that closes all it finds; the test framework's own descriptors stay. */
+    int ours = own_descriptor(j);
     ck_assert_int_ge(ours, 100); /* out of the way of programs that count on low numbers */
     close(ours);
     /* The number is in use again, for a file that must not be touched. */
@@ -357,6 +364,32 @@ START_TEST(the_host_may_close_our_descriptor)
     ck_assert_int_eq(st.st_size, 0);
     tn_reader *r = open_reader(tn_journal_path(j));
     ck_assert_uint_eq(count_in_order(r, 1), 5100);
+    tn_reader_close(r);
+}
+END_TEST
+
+START_TEST(a_want_of_descriptors_passes)
+{
+    tn_journal *j = open_journal(NULL, 0);
+    tn_journal_thread *t = tn_journal_attach(j, this_tid());
+    write_numbered(j, t, 1, 0, 100);
+    close(own_descriptor(j));
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    struct rlimit none = { .rlim_cur = 0, .rlim_max = limit.rlim_max };
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    uint64_t wanted = 100 + 20000 + 20000;
+    uint64_t written = 100 + write_numbered(j, t, 1, 100, 20000);
+    ck_assert_uint_lt(written, 20100); /* the file could not be opened again */
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    uint64_t again = write_numbered(j, t, 1, 20100, 20000);
+    ck_assert_uint_gt(again, 10000);
+    written += again;
+    tn_journal_end(j);
+    tn_reader *r = open_reader(tn_journal_path(j));
+    ck_assert_uint_eq(tn_reader_header(r)->flags & TN_HF_STOPPED, 0);
+    ck_assert_uint_eq(tn_reader_event_count(r), written);
+    ck_assert_uint_eq(tn_reader_header(r)->dropped_events, wanted - written);
     tn_reader_close(r);
 }
 END_TEST
@@ -394,6 +427,7 @@ int main(void)
     tcase_add_test(c, a_signal_handler_gets_slots_of_its_own);
     tcase_add_test(c, a_forked_child_has_no_part_in_the_journal);
     tcase_add_test(c, the_host_may_close_our_descriptor);
+    tcase_add_test(c, a_want_of_descriptors_passes);
     tcase_add_test(c, errno_is_left_alone);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);
