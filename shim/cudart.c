@@ -120,16 +120,17 @@ static const void *interposed(const void **runtime)
     return NULL;
 }
 
-/* The row for callers behind such a preload, -1 without one; looked for once, and again after a dlclose. */
+/* The row for callers behind such a preload, -1 without one. Looked for once, when the first runtime is known: preloads neither come
+ * nor go later, and the look-ups take the loader's lock, for which a later caller may not be able to wait. */
 static int interposed_copy(void)
 {
-    static _Atomic uint64_t looked; /* generation << 8, and the row + 1 */
-    uint64_t now = atomic_load_explicit(&users_generation, memory_order_acquire), last = atomic_load(&looked);
-    if (last >> 8 == now) return (int)(last & 255) - 1;
+    static _Atomic int looked; /* the row + 2 */
+    int last = atomic_load_explicit(&looked, memory_order_acquire);
+    if (last) return last - 2;
     const void *runtime, *other = interposed(&runtime);
     if (!runtime) return -1; /* one may still be loaded */
     int k = other && copy_of_symbol(runtime) >= 0 ? copy_of_symbol(other) : -1;
-    atomic_store(&looked, now << 8 | (uint64_t)(k + 1));
+    atomic_store_explicit(&looked, k + 2, memory_order_release);
     return k;
 }
 
