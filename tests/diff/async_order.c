@@ -47,7 +47,7 @@ int main(void)
 	obs_out("zero", cudaMallocAsync(&q, 0, b), &q);
 	obs_last("plain", cudaMalloc(&p, BYTES));
 	obs_last("plain.free_async", cudaFreeAsync(p, b));
-	/* A second one is not asked for: a card takes it (0), and the stream never comes to its end. */
+	/* A second one is not asked for: a card took it (0), and the next wait for the stream did not return in 30 s. */
 	obs_last("sync.5", cudaStreamSynchronize(b));
 	obs_last("plain.free_again", cudaFree(p));
 	obs_last("end", (int)cudaStreamDestroy(b) | (int)cudaEventDestroy(e) | (int)cudaDeviceSynchronize());
