@@ -124,17 +124,24 @@ static int is_recorded_by_preload(void) { return dl_iterate_phdr(is_preload, NUL
 static int is_recorded_by_preload(void) { return 0; }
 #endif
 
+/* The run folder as the environment named it when the process began: a program may clear its environment before its first
+ * CUDA call. */
+static char run_folder[4096];
+
 int tn_wanted(void)
 {
     static _Atomic int answer; /* 1 no, 2 yes */
-    int a = atomic_load_explicit(&answer, memory_order_relaxed);
+    int a = atomic_load_explicit(&answer, memory_order_acquire);
     if (!a) {
         const char *run = secure_getenv("TENURE_RUN");
-        a = run && *run && !is_recorded_by_preload() ? 2 : 1;
-        atomic_store_explicit(&answer, a, memory_order_relaxed);
+        a = run && *run && strlen(run) < sizeof run_folder && !is_recorded_by_preload() ? 2 : 1;
+        if (a == 2) memcpy(run_folder, run, strlen(run) + 1); /* by two threads at once: the same bytes */
+        atomic_store_explicit(&answer, a, memory_order_release);
     }
     return a == 2;
 }
+
+__attribute__((constructor)) static void process_begins(void) { (void)tn_wanted(); }
 
 /* Bytes; 0, the default, where the variable is no whole number of MiB (`tenure record` refuses such a one). */
 static uint64_t journal_limit(void)
@@ -157,7 +164,7 @@ static int start(void)
     own_process = tn_pages(PAGE);
     if (!own_process || madvise((void *)own_process, PAGE, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     own_folder(folder, sizeof folder, path, sizeof path);
-    tn_journal_options o = {.run_dir = secure_getenv("TENURE_RUN"),
+    tn_journal_options o = {.run_dir = run_folder,
                             .max_bytes = journal_limit(),
                             .shim_version = TN_SHIM_VERSION,
                             .api_count = TN_API_COUNT,
@@ -342,7 +349,8 @@ void tn_look_for_bypass(void)
 {
     static _Atomic int looks;
     if (!tn_wanted() || atomic_fetch_add(&looks, 1) >= LOOKS_MAX) return;
-    int found = tn_bypass_find(say_bypass);
+    int found = tn_bypass_find(say_bypass), early = atomic_load(&coverage_early_count);
+    for (int i = 0; i < early && i < EARLY_LINES; i++) found += coverage_early[i].what == TN_COV_BYPASS;
     /* A process whose every CUDA call went past the hooks has a journal all the same: one that says so. */
     if (found && atomic_load_explicit(&state, memory_order_acquire) == UNSTARTED) (void)started();
 }

@@ -132,12 +132,25 @@ static tn_route not_found(const char *name)
 }
 #endif
 
+/* A function in no module of our namespace: in one made by dlmopen, whose libraries have a libc and a dlsym of their own. Nothing
+ * there comes past the hooks, and the report says so. */
+static void *in_other_namespace(void *found)
+{
+    Dl_info where;
+    char text[400];
+    if (!dladdr(found, &where) || !where.dli_fname) return found;
+    if (!tn_is_libcuda(where.dli_fname) && !tn_is_libcudart(where.dli_fname) && !tn_is_nvml(where.dli_fname)) return found;
+    snprintf(text, sizeof text, "%.300s stands in a namespace of its own (dlmopen): its calls are not seen", where.dli_fname);
+    tn_coverage(TN_COV_BYPASS, text);
+    return found;
+}
+
 /* What an explicit handle's look-up found, replaced where it lies in a driver, a shared runtime or NVML. */
 static void *replaced(void *found, void *handle, int api)
 {
     tn_module_info m;
     const tn_api_row *row = &tn_api_rows[api];
-    if (!tn_module_of(found, &m)) return found;
+    if (!tn_module_of(found, &m)) return in_other_namespace(found);
     if (row->level == TN_LEVEL_DRIVER && tn_is_libcuda(m.path)) {
         int bound;
         if (!tn_driver_bind(handle, m.path)) {
