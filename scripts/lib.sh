@@ -6,6 +6,12 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+# The scripts and Bazel work in other folders than the caller's. Exported it
+# stays, where the caller had it so; else Bazel has the same default.
+case $CUDA_HOME in
+  /*) ;;
+  *) CUDA_HOME=$(realpath -ms -- "$CUDA_HOME") ;;
+esac
 
 say() { printf '%s\n' "$*"; }
 
