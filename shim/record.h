@@ -82,6 +82,7 @@ void rec_stream(tn_hook_frame *f, int r, int what, void *stream, uint64_t flags,
 void rec_stream_destroy_begin(tn_hook_frame *f, void *stream);
 void rec_stream_destroy(tn_hook_frame *f, int r);
 void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream);
+void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *context); /* of all its streams */
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event);
 void rec_wait(tn_hook_frame *f, int r, int what, void *context, uint64_t event);
 void rec_wait_stream(tn_hook_frame *f, int r, int what, void *stream);

@@ -198,16 +198,25 @@ void rec_stream_destroy(tn_hook_frame *f, int r)
     tn_journal_commit(e, TN_EV_STREAM);
 }
 
-void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream)
+static void event_of(tn_hook_frame *f, tn_event_type type, const void *event, uint32_t ctx, uint32_t stream)
 {
-    if (r != 0) return;
-    uint32_t number = tn_stream_number(f, stream);
     tn_event *e = tn_event_new(f, tn_stamp());
     if (!e) return;
-    e->stream = number;
+    e->ctx = ctx;
+    e->stream = stream;
     e->addr = (uint64_t)event;
     e->aux2 = rec_captures() != 0; /* as for WORK: this may belong to a capture */
     tn_journal_commit(e, type);
+}
+
+void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream)
+{
+    if (r == 0) event_of(f, type, event, 0, tn_stream_number(f, stream));
+}
+
+void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *context)
+{
+    if (r == 0) event_of(f, type, event, tn_context_of(f, context, (int)TN_DEVICE_NONE).number, 0);
 }
 
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event)
