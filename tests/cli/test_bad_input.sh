@@ -60,7 +60,7 @@ refused missing_interpreter 2 '*./orphan cannot be executed: its interpreter /no
 # A folder whose absolute name does not fit is given up, and does not stay behind.
 deep=$(printf 'd%.0s' $(seq 200))
 (
-    for i in $(seq 24); do mkdir "$deep" && cd -P "$deep" || exit 1; done
+    for _ in $(seq 24); do mkdir "$deep" && cd -P "$deep" || exit 1; done
     "$TENURE" record -o run -- true 2>"$WORK/.err"
     echo "$?:$(ls)" >"$WORK/.out"
 ) 2>/dev/null
