@@ -258,7 +258,7 @@ static json_t *process_object(const tn_report *r, const tn_process *p)
     put_text(object, "damage", tn_reader_damage(p->reader));
     put_integer(object, "events", tn_reader_event_count(p->reader));
     put_integer(object, "threads", tn_reader_thread_count(p->reader));
-    put_integer(object, "duration_ns", h->mono_last_ns > h->mono_start_ns ? h->mono_last_ns - h->mono_start_ns : 0);
+    put_integer(object, "duration_ns", p->ran_ns);
     put_version(object, "driver_version", h->driver_version);
     put_version(object, "runtime_version", h->runtime_version);
     put_integer(object, "frees_unknown", p->frees_unknown);

@@ -65,6 +65,7 @@ typedef struct tn_process {
     uint32_t *place_of;    /* [256] ordinal -> index in places, or TN_NO_INDEX */
     uint32_t api_end, site_end;
     uint64_t start_ns;     /* on the clock on which the processes of the run are merged */
+    uint64_t ran_ns;       /* from its first CUDA call to its journal's last sign of life; whole once the replay is over */
     int ended;             /* it is known to be gone, and its memory with it */
     uint64_t frees_unknown;  /* frees of blocks that the journal does not know */
     uint64_t frees_failed;   /* frees that the driver refused: the block stays */

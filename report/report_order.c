@@ -33,12 +33,17 @@ static int next_of(tn_report *report, tn_order_head *h)
     uint64_t last = header->mono_last_ns > header->mono_start_ns ? header->mono_last_ns - header->mono_start_ns : 0, ns = last;
     if (h->at_end)
         return 0;
+    if (last > p->ran_ns)
+        p->ran_ns = last;
     h->event = tn_reader_next(p->reader, NULL);
     if (h->event) {
         /* Stamps may drift from the clock; past a process's end they would reach into the next one's time. */
         uint64_t stamp = tn_reader_ns(p->reader, h->event->tsc);
         if (stamp < last || !(header->flags & TN_HF_ENDED))
             ns = stamp;
+        /* The clock pair is renewed with each chunk only: of a process that was killed the last event is later. */
+        if (ns > p->ran_ns)
+            p->ran_ns = ns;
     } else if (p->ended) {
         h->event = &process_end;
         h->at_end = 1;

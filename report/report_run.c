@@ -19,11 +19,10 @@ void tn_run_collect(const tn_report *report, tn_run *out)
     for (size_t i = 0; i < report->process_count; i++) {
         const tn_process *p = &report->processes[i];
         const tn_journal_header *h = tn_reader_header(p->reader);
-        uint64_t ran = h->mono_last_ns > h->mono_start_ns ? h->mono_last_ns - h->mono_start_ns : 0;
         if (p->start_ns < first)
             first = p->start_ns;
-        if (p->start_ns + ran > last)
-            last = p->start_ns + ran;
+        if (p->start_ns + p->ran_ns > last)
+            last = p->start_ns + p->ran_ns;
         if (h->real_start_ns < first_real)
             first_real = h->real_start_ns;
         if (!out->host)

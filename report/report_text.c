@@ -69,7 +69,9 @@ static void print_head(const tn_report *r, FILE *out)
     char *command = tn_run_command_text(r);
     tn_text_wrap(out, "  command    ", "             ", command ? command : "unknown");
     free(command);
-    fprintf(out, "  host       %.64s; CUDA driver %s", run.host, tn_format_version(run.driver_version, a));
+    fputs("  host       ", out);
+    tn_text_clean(out, run.host ? run.host : "unknown", 64);
+    fprintf(out, "; CUDA driver %s", tn_format_version(run.driver_version, a));
     if (run.runtime_version) /* a program may call the driver alone */
         fprintf(out, ", CUDA runtime %s", tn_format_version(run.runtime_version, b));
     fputc('\n', out);

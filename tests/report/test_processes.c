@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "report/report_run.h"
 #include "tests/report/report_test.h"
 
 #define MIB ((uint64_t)1 << 20)
@@ -51,6 +52,20 @@ START_TEST(one_after_the_other)
     report = load_scratch();
     check_all_lines(400 * MIB, 100 * MIB);
     CHECK_CALLS(&device(0)->total, 4, 0, 0);
+}
+END_TEST
+
+START_TEST(a_killed_process_ran_until_its_last_event)
+{
+    jm *j = holder(10, 10, 10); /* the clock pair of its first chunk, never renewed */
+    tn_run run;
+    jm_header(j)->flags &= ~(uint32_t)TN_HF_ENDED;
+    jm_header(j)->tsc_hz = SECOND;
+    jm_event(j, 1, 7 * SECOND, ev_alloc(TN_KIND_DEVICE, 0x9000, MIB));
+    put_numbered(j, 0);
+    report = load_scratch();
+    tn_run_collect(report, &run);
+    ck_assert_uint_eq(run.duration_ns, 7 * SECOND);
 }
 END_TEST
 
@@ -210,6 +225,7 @@ int main(void)
     TCase *tc = tcase_create("processes");
     tcase_add_checked_fixture(tc, scratch_make, drop_report);
     tcase_add_test(tc, one_after_the_other);
+    tcase_add_test(tc, a_killed_process_ran_until_its_last_event);
     tcase_add_test(tc, some_at_the_same_time);
     tcase_add_test(tc, stamps_do_not_outlast_the_process);
     tcase_add_test(tc, ranges_and_handles_end_too);
