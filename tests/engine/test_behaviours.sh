@@ -123,7 +123,8 @@ check_memory_trim() {
 check_cutlass_lazy_growth() { at_least "$(line "$1" cutlass_lazy_growth growths)" 1; }
 
 declare -A done_run=()
-for name in $("$ENGINE" --list-features); do
+features=$(LD_LIBRARY_PATH="$FAKE${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$ENGINE" --list-features) || exit 1
+for name in $features; do
   config=${CONFIG[$name]:-dense}
   read -ra vars <<<"${SETTING[$name]:-}"
   until=(${UNTIL[$name]:+--until "${UNTIL[$name]}"})

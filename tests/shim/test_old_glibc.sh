@@ -17,6 +17,7 @@ stop() {
 }
 [ "$(id -u)" = 0 ] || stop 'a root folder can only be made and entered by root'
 command -v debootstrap >/dev/null || stop 'debootstrap is not installed'
+unshare -m true 2>/dev/null || stop 'no mount namespace is to be had here'
 [ -n "$mirror" ] || stop 'apt knows no Debian mirror'
 mkdir -p "$roots" || stop "$roots cannot be made"
 
