@@ -103,6 +103,7 @@ static int copy_of_symbol(const void *symbol)
     return k;
 }
 
+#ifndef TENURE_WRAP /* there the linker's __real_ names lead to whatever stands in front */
 /* A runtime function that the global scope behind us finds in another object than the runtime: a preload's that stands in front of some
  * names. Without us every caller would meet it first. *runtime: a function of the runtime behind. NULL: there is none. */
 static const void *interposed(const void **runtime)
@@ -119,26 +120,30 @@ static const void *interposed(const void **runtime)
 #undef TN_RUNTIME
     return NULL;
 }
+#endif
 
-/* The row for callers behind such a preload, -1 without one. Looked for once, when the first runtime is known: preloads neither come
- * nor go later, and the look-ups take the loader's lock, for which a later caller may not be able to wait. */
-static int interposed_copy(void)
+/* The row for callers behind such a preload, -1 without one. */
+static int in_front = -1;
+
+/* Once, while the process is loaded, by its only thread, in the constructor or in a call that comes before it: preloads neither come nor
+ * go later, and these look-ups take the loader's lock, which a later caller may not be able to wait for (a library's constructor
+ * that holds it may be waiting for the caller). A preload in front of a runtime that is opened later is not found. */
+void tn_cudart_look_in_front(void)
 {
-    static _Atomic int looked; /* the row + 2 */
-    int last = atomic_load_explicit(&looked, memory_order_acquire);
-    if (last) return last - 2;
+#ifndef TENURE_WRAP
+    static int looked;
+    if (looked) return;
+    looked = 1;
     const void *runtime, *other = interposed(&runtime);
-    if (!runtime) return -1; /* one may still be loaded */
-    int k = other && copy_of_symbol(runtime) >= 0 ? copy_of_symbol(other) : -1;
-    atomic_store_explicit(&looked, k + 2, memory_order_release);
-    return k;
+    if (other && copy_of_symbol(runtime) >= 0) in_front = copy_of_symbol(other);
+#endif
 }
 
 static int find_copy(const tn_module_info *caller, const void *address)
 {
     static const char *const names[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"};
     void *handle;
-    int in_front = interposed_copy();
+    tn_cudart_look_in_front();
     if (in_front >= 0) return in_front;
     /* A copy that is known is found without the loader's lock. */
     int k = tn_loader_forked() ? -1 : known_copy_of(tn_elf_find(address, "cudaMalloc"));
@@ -225,7 +230,7 @@ void tn_cudart_forget(void)
     tn_loader_enter();
     for (int k = 0; k < TN_CUDARTS; k++)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
-            (!tn_module_of((const void *)tn_cudarts[k].fn.cudaMalloc, &m) || m.base != tn_cudarts[k].base))
+            (!tn_module_of((const void *)(tn_cudarts[k].end - 1), &m) || m.base != tn_cudarts[k].base))
             atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
     tn_loader_leave();
 }

@@ -141,7 +141,11 @@ int tn_wanted(void)
     return a == 2;
 }
 
-__attribute__((constructor)) static void process_begins(void) { (void)tn_wanted(); }
+__attribute__((constructor)) static void process_begins(void)
+{
+    (void)tn_wanted();
+    tn_cudart_look_in_front();
+}
 
 /* Bytes; 0, the default, where the variable is no whole number of MiB (`tenure record` refuses such a one). */
 static uint64_t journal_limit(void)

@@ -75,6 +75,8 @@ int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path);
 void *tn_cudart_bound(int k, int api);
 /* Whether `address` lies in a copy of the runtime; also where no copy is known to tell by. No lock. */
 int tn_cudart_holds(const void *address);
+/* Looks for a preload that stands in front of the runtime; from the constructor. */
+void tn_cudart_look_in_front(void);
 /* After a dlclose: forget which object uses which copy, and copies that are gone. */
 void tn_cudart_forget(void);
 

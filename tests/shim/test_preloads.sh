@@ -4,17 +4,20 @@
 # shellcheck source=tests/shim/lib.sh
 . "$1"
 ours=$PRELOAD
+mkdir second
+cp -L "$LIB/libcudart.so.13" second/
+second=$PWD/second/libcudart.so.13
 
 # meets NAME LIBRARIES: the same output and codes, and every call recorded at the runtime's level
 meets() {
-    native "$1.native" env LD_PRELOAD="$2" "$BIN/prog_preloads"
+    native "$1.native" env LD_PRELOAD="$2" "$BIN/prog_preloads" "$second"
     same "$1_natively" "$rc:$(tail -n 1 "$1.native.out"):$(grep -c 'in front' "$1.native.err")" "0:query 0:$3"
     PRELOAD="$ours $2"
-    preloaded "$1.record" "run.$1" "$BIN/prog_preloads"
+    preloaded "$1.record" "run.$1" "$BIN/prog_preloads" "$second"
     same_output "$1_is_met_in_front" "$1.native" "$1.record"
     same "$1_is_recorded" "$(total "run.$1" allocs):$(total "run.$1" frees)" 3:3
     PRELOAD="$ours $2"
-    preloaded "$1.forward" '' "$BIN/prog_preloads"
+    preloaded "$1.forward" '' "$BIN/prog_preloads" "$second"
     same_output "$1_is_met_without_recording" "$1.native" "$1.forward"
 }
 
