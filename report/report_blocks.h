@@ -13,6 +13,7 @@ enum { TN_BLOCK_ADDRESS = 0, TN_BLOCK_VMM_HANDLE, TN_BLOCK_ARRAY, TN_BLOCK_EXTER
 
 typedef struct tn_block {
     uint64_t addr, requested, backed;
+    uint64_t born_ns;
     uint32_t process, ctx, place, row, api; /* api, row: TN_NO_INDEX = none */
     uint32_t maps;   /* of a VMM handle: its mappings */
     uint32_t handle; /* of a mapping: its handle's block, TN_NO_INDEX = unknown */

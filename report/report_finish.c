@@ -1,4 +1,5 @@
 /* What is done once the replay is over: live bytes of all processes, and the order of the sites. */
+#define _GNU_SOURCE
 #include <stdlib.h>
 
 #include "report/report_model.h"
@@ -27,9 +28,9 @@ static void finish_live(tn_report *report)
     add_left(&report->mapped, 1);
 }
 
-static int by_size(const void *a, const void *b)
+static int by_size(const void *a, const void *b, void *rows)
 {
-    const tn_row *x = a, *y = b;
+    const tn_row *x = (const tn_row *)rows + *(const uint32_t *)a, *y = (const tn_row *)rows + *(const uint32_t *)b;
     if (x->stat.peak_backed != y->stat.peak_backed)
         return x->stat.peak_backed > y->stat.peak_backed ? -1 : 1;
     if (x->stat.peak_requested != y->stat.peak_requested)
@@ -44,9 +45,14 @@ static int by_size(const void *a, const void *b)
     return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-void tn_replay_finish(tn_report *report)
+tn_error tn_replay_finish(tn_report *report)
 {
     finish_live(report);
-    if (report->row_count)
-        qsort(report->rows, report->row_count, sizeof(tn_row), by_size);
+    report->row_order = malloc((report->row_count + 1) * sizeof(uint32_t));
+    if (!report->row_order)
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < report->row_count; i++)
+        report->row_order[i] = (uint32_t)i;
+    qsort_r(report->row_order, report->row_count, sizeof(uint32_t), by_size, report->rows);
+    return TN_OK;
 }

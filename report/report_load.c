@@ -10,6 +10,7 @@
 #include "report/report_alive.h"
 #include "report/report_merge.h"
 #include "report/report_names.h"
+#include "report/report_watch.h"
 
 void tn_report_warn(tn_report *report, const char *format, ...)
 {
@@ -43,6 +44,7 @@ void tn_report_free(tn_report *report)
 {
     if (!report)
         return;
+    tn_watch_drop(report);
     for (size_t i = 0; i < report->process_count; i++) {
         tn_process *p = &report->processes[i];
         tn_reader_close(p->reader);
@@ -60,6 +62,7 @@ void tn_report_free(tn_report *report)
     free(report->apis);
     free(report->sites);
     free(report->rows);
+    free(report->row_order);
     free(report->phases);
     free(report->warnings);
     tn_symbols_free(report->symbols);

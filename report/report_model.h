@@ -81,7 +81,8 @@ struct tn_report {
     tn_place *places; size_t place_count;
     tn_api *apis; size_t api_count;
     tn_site *sites; size_t site_count;
-    tn_row *rows; size_t row_count;      /* sorted for printing once the replay is over */
+    tn_row *rows; size_t row_count;
+    uint32_t *row_order;     /* indices of rows in the order of printing, once the replay is over */
     tn_phase_mark *phases; size_t phase_count;
     char **warnings; size_t warning_count;
     uint64_t dropped_events;
@@ -104,8 +105,8 @@ static inline int tn_kind_is_host(uint8_t kind)
 
 /* Replays all journals of a loaded report, in one order, into places, rows, phases and counters. */
 TN_MUST_USE tn_error tn_replay(tn_report *report);
-/* Its last step: live bytes as printed, rows in the order of printing. */
-void tn_replay_finish(tn_report *report);
+/* Its last step: live bytes as printed, rows in the order of printing. TN_E_NOMEM. */
+TN_MUST_USE tn_error tn_replay_finish(tn_report *report);
 
 /* Appends one warning (printf); silently keeps none when memory is out, which loading reports by itself. */
 void tn_report_warn(tn_report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));

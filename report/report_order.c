@@ -61,6 +61,10 @@ tn_error tn_order_begin(tn_order *order, tn_report *report)
     *order = (tn_order){.report = report, .heap = calloc(report->process_count, sizeof(tn_order_head))};
     if (!order->heap)
         return TN_E_NOMEM;
+    order->first_ns = report->processes[0].start_ns;
+    for (size_t i = 1; i < report->process_count; i++)
+        if (report->processes[i].start_ns < order->first_ns)
+            order->first_ns = report->processes[i].start_ns;
     for (size_t i = 0; i < report->process_count; i++) {
         tn_reader_rewind(report->processes[i].reader);
         order->heap[order->count] = (tn_order_head){.process = (uint32_t)i};
@@ -71,7 +75,7 @@ tn_error tn_order_begin(tn_order *order, tn_report *report)
     return TN_OK;
 }
 
-const tn_event *tn_order_next(tn_order *order, uint32_t *process)
+const tn_event *tn_order_next(tn_order *order, uint32_t *process, uint64_t *ns)
 {
     /* The head handed out last moves on only now: until then it holds its journal's place. */
     if (order->started) {
@@ -83,6 +87,7 @@ const tn_event *tn_order_next(tn_order *order, uint32_t *process)
     if (order->count == 0)
         return NULL;
     *process = order->heap[0].process;
+    *ns = order->heap[0].ns - order->first_ns;
     return order->heap[0].event;
 }
 

@@ -6,11 +6,12 @@
 #include "report/report_blocks.h"
 #include "report/report_merge.h"
 #include "report/report_order.h"
+#include "report/report_watch.h"
 
 typedef struct replay {
     tn_report *report;
     tn_blocks blocks;
-    uint32_t process; /* whose event is being replayed */
+    tn_moment now;    /* the event that is being replayed */
     size_t row_capacity;
     tn_error error;   /* the first; TN_E_NOMEM is the only one there is */
 } replay;
@@ -41,7 +42,7 @@ static void stat_leave(tn_stat *s, uint64_t requested, uint64_t backed)
 
 static uint32_t api_index(const replay *r, uint32_t id)
 {
-    const tn_process *p = &r->report->processes[r->process];
+    const tn_process *p = &r->report->processes[r->now.process];
     return id < p->api_end ? p->api_of[id] : TN_NO_INDEX;
 }
 
@@ -55,7 +56,7 @@ static uint32_t event_place(replay *r, const tn_event *e, uint8_t kind)
 {
     uint32_t place = TN_PLACE_HOST;
     if (!tn_kind_is_host(kind))
-        r->error = tn_merge_place(r->report, r->process, e->device, &place);
+        r->error = tn_merge_place(r->report, r->now.process, e->device, &place);
     if (r->error == TN_OK && !r->report->places[place].apis) {
         r->report->places[place].apis = calloc(r->report->api_count * TN_KIND_COUNT + 1, sizeof(tn_stat));
         if (!r->report->places[place].apis)
@@ -67,7 +68,7 @@ static uint32_t event_place(replay *r, const tn_event *e, uint8_t kind)
 static uint32_t event_row(replay *r, const tn_event *e, uint32_t place, uint32_t api)
 {
     tn_report *report = r->report;
-    const tn_process *p = &report->processes[r->process];
+    const tn_process *p = &report->processes[r->now.process];
     uint32_t site = e->site < p->site_end ? p->site_of[e->site] : TN_NO_INDEX;
     if (site == TN_NO_INDEX) /* its SITE record was dropped */
         site = p->site_of[TN_SITE_NONE];
@@ -114,10 +115,19 @@ static lines lines_of(const tn_report *report, uint32_t place, uint8_t kind, uin
     return l;
 }
 
+static void tell_watchers(replay *r, const tn_block *b, int8_t sign, tn_change_cause cause)
+{
+    tn_change change = {.row = b->row, .place = b->place, .kind = b->kind, .sign = sign, .cause = (uint8_t)cause, .addr = b->addr,
+                        .requested = b->requested, .backed = b->backed, .born_ns = b->born_ns};
+    if (r->error == TN_OK)
+        r->error = tn_watch_change(&r->now, &change);
+}
+
 /* Takes a block's bytes out of every line and forgets it. */
-static void end_block(replay *r, uint32_t index)
+static void end_block(replay *r, uint32_t index, tn_change_cause cause)
 {
     const tn_block *b = &r->blocks.blocks[index];
+    tell_watchers(r, b, -1, cause);
     lines l = lines_of(r->report, b->place, b->kind, b->row, b->api);
     for (int i = 0; i < 4; i++)
         if (l.each[i])
@@ -167,18 +177,20 @@ static void replay_alloc(replay *r, const tn_event *e)
     if (e->result != 0 || e->addr == 0) /* a granted request of size 0 has no block */
         return;
     uint8_t space = event_space(r, e);
-    uint32_t old = tn_blocks_find(&r->blocks, r->process, space, e->addr);
+    uint32_t old = tn_blocks_find(&r->blocks, r->now.process, space, e->addr);
     if (old != TN_BLOCK_NONE) {
-        r->report->processes[r->process].replaced++;
-        end_block(r, old);
+        r->report->processes[r->now.process].replaced++;
+        end_block(r, old, TN_CHANGE_REPLACED);
     }
-    tn_block block = {.addr = e->addr, .requested = e->bytes, .backed = e->aux, .process = r->process, .ctx = e->ctx,
-                      .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind};
+    tn_block block = {.addr = e->addr, .requested = e->bytes, .backed = e->aux, .process = r->now.process, .ctx = e->ctx,
+                      .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind,
+                      .born_ns = r->now.ns};
     uint32_t index;
     r->error = tn_blocks_add(&r->blocks, &block, &index);
     for (int i = 0; i < 4 && r->error == TN_OK; i++)
         if (l.each[i])
             stat_add(l.each[i], e->bytes, e->aux);
+    tell_watchers(r, &block, 1, TN_CHANGE_CALL);
 }
 
 /* A free counts in the block's lines and in its own call's. */
@@ -192,14 +204,14 @@ static void count_free(replay *r, const tn_block *b, uint32_t api)
 
 static void replay_free(replay *r, const tn_event *e)
 {
-    tn_process *p = &r->report->processes[r->process];
+    tn_process *p = &r->report->processes[r->now.process];
     if (e->addr == 0) /* freeing NULL is legal and frees nothing */
         return;
     if (e->result != 0) {
         p->frees_failed++;
         return;
     }
-    uint32_t index = tn_blocks_find(&r->blocks, r->process, event_space(r, e), e->addr);
+    uint32_t index = tn_blocks_find(&r->blocks, r->now.process, event_space(r, e), e->addr);
     if (index == TN_BLOCK_NONE) {
         p->frees_unknown++;
         return;
@@ -212,7 +224,7 @@ static void replay_free(replay *r, const tn_event *e)
     if (b->maps > 0)
         tn_blocks_unindex(&r->blocks, index);
     else
-        end_block(r, index);
+        end_block(r, index, TN_CHANGE_CALL);
 }
 
 /* ---- address ranges: reservations and mappings, which are no memory ---- */
@@ -224,14 +236,14 @@ static void add_range(replay *r, const tn_event *e, uint8_t space, tn_stat *stat
         return;
     }
     stat->allocs++;
-    uint32_t old = tn_blocks_find(&r->blocks, r->process, space, e->addr);
+    uint32_t old = tn_blocks_find(&r->blocks, r->now.process, space, e->addr);
     if (old != TN_BLOCK_NONE) {
         stat_take(stat, r->blocks.blocks[old].requested, 0);
         tn_blocks_remove(&r->blocks, old);
     }
-    tn_block block = {.addr = e->addr, .requested = e->bytes, .process = r->process, .handle = TN_NO_INDEX, .space = space};
+    tn_block block = {.addr = e->addr, .requested = e->bytes, .process = r->now.process, .handle = TN_NO_INDEX, .space = space};
     if (space == TN_BLOCK_MAPPING) {
-        block.handle = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->aux);
+        block.handle = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_VMM_HANDLE, e->aux);
         if (block.handle != TN_BLOCK_NONE)
             r->blocks.blocks[block.handle].maps++;
     }
@@ -250,7 +262,7 @@ static void drop_range(replay *r, uint32_t index, tn_stat *stat)
         return;
     tn_block *handle = &r->blocks.blocks[b.handle];
     if (--handle->maps == 0 && !handle->indexed)
-        end_block(r, b.handle);
+        end_block(r, b.handle, TN_CHANGE_CALL);
 }
 
 static void replay_unmap(replay *r, const tn_event *e)
@@ -260,7 +272,7 @@ static void replay_unmap(replay *r, const tn_event *e)
     /* One unmap may cover many mappings, mostly one behind the other. */
     uint64_t at = e->addr, left = e->bytes;
     uint32_t index;
-    while ((index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, at)) != TN_BLOCK_NONE) {
+    while ((index = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_MAPPING, at)) != TN_BLOCK_NONE) {
         uint64_t width = r->blocks.blocks[index].requested;
         drop_range(r, index, &r->report->mapped);
         if (width == 0 || width >= left)
@@ -271,7 +283,7 @@ static void replay_unmap(replay *r, const tn_event *e)
     /* A gap: only looking at every block finds what lies behind it. */
     for (uint32_t i = 0; i < r->blocks.count; i++) {
         const tn_block *b = &r->blocks.blocks[i];
-        if (b->used && b->space == TN_BLOCK_MAPPING && b->process == r->process && b->addr >= at && b->addr - at < left)
+        if (b->used && b->space == TN_BLOCK_MAPPING && b->process == r->now.process && b->addr >= at && b->addr - at < left)
             drop_range(r, i, &r->report->mapped);
     }
 }
@@ -282,12 +294,12 @@ static void replay_retain(replay *r, const tn_event *e)
 {
     if (e->result != 0)
         return;
-    uint32_t handle = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_VMM_HANDLE, e->aux);
+    uint32_t handle = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_VMM_HANDLE, e->aux);
     if (handle != TN_BLOCK_NONE) {
         r->blocks.blocks[handle].refs++;
         return;
     }
-    uint32_t mapping = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_MAPPING, e->addr);
+    uint32_t mapping = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_MAPPING, e->addr);
     handle = mapping == TN_BLOCK_NONE ? TN_NO_INDEX : r->blocks.blocks[mapping].handle;
     if (handle != TN_NO_INDEX && !r->blocks.blocks[handle].indexed) {
         r->blocks.blocks[handle].refs = 1;
@@ -298,17 +310,17 @@ static void replay_retain(replay *r, const tn_event *e)
 /* A graph's own free node ends the block that its allocation node began. */
 static void replay_graph_free(replay *r, const tn_event *e)
 {
-    uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_ADDRESS, e->bytes);
+    uint32_t index = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_ADDRESS, e->bytes);
     if (e->result != 0 || index == TN_BLOCK_NONE || r->blocks.blocks[index].kind != TN_KIND_GRAPH)
         return;
     const tn_block *b = &r->blocks.blocks[index];
     count_free(r, b, event_api(r, e));
-    end_block(r, index);
+    end_block(r, index, TN_CHANGE_CALL);
 }
 
 static void replay_unreserve(replay *r, const tn_event *e)
 {
-    uint32_t index = tn_blocks_find(&r->blocks, r->process, TN_BLOCK_RESERVATION, e->addr);
+    uint32_t index = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_RESERVATION, e->addr);
     if (e->result == 0 && index != TN_BLOCK_NONE)
         drop_range(r, index, &r->report->reserved);
 }
@@ -328,10 +340,10 @@ static void replay_context(replay *r, const tn_event *e)
         return;
     for (uint32_t i = 0; i < r->blocks.count; i++) {
         const tn_block *b = &r->blocks.blocks[i];
-        if (!b->used || b->process != r->process || b->ctx != e->ctx || !dies_with_context(b))
+        if (!b->used || b->process != r->now.process || b->ctx != e->ctx || !dies_with_context(b))
             continue;
         r->report->places[b->place].ended_with_context++;
-        end_block(r, i);
+        end_block(r, i, TN_CHANGE_CONTEXT);
     }
 }
 
@@ -344,19 +356,21 @@ static void replay_phase(replay *r, const tn_event *e)
         return;
     }
     report->phases = grown;
-    grown[report->phase_count++] = (tn_phase_mark){.process = r->process, .phase = e->kind, .cause = e->aux2,
-                                                   .at_ns = tn_reader_ns(report->processes[r->process].reader, e->tsc)};
+    grown[report->phase_count++] = (tn_phase_mark){.process = r->now.process, .phase = e->kind, .cause = e->aux2,
+                                                   .at_ns = tn_reader_ns(report->processes[r->now.process].reader, e->tsc)};
 }
 
 static void replay_process_end(replay *r)
 {
     for (uint32_t i = 0; i < r->blocks.count; i++) {
         const tn_block *b = &r->blocks.blocks[i];
-        if (!b->used || b->process != r->process)
+        if (!b->used || b->process != r->now.process)
             continue;
         lines l = {{b->space == TN_BLOCK_RESERVATION ? &r->report->reserved : &r->report->mapped}};
-        if (b->space != TN_BLOCK_RESERVATION && b->space != TN_BLOCK_MAPPING)
+        if (b->space != TN_BLOCK_RESERVATION && b->space != TN_BLOCK_MAPPING) {
             l = lines_of(r->report, b->place, b->kind, b->row, b->api);
+            tell_watchers(r, b, -1, TN_CHANGE_PROCESS_END);
+        }
         for (int k = 0; k < 4; k++)
             if (l.each[k])
                 stat_leave(l.each[k], b->requested, b->backed);
@@ -414,12 +428,16 @@ tn_error tn_replay(tn_report *report)
     tn_error error = tn_order_begin(&order, report);
     if (error != TN_OK)
         return error;
-    const tn_event *e;
-    while (r.error == TN_OK && (e = tn_order_next(&order, &r.process)))
-        replay_event(&r, e);
+    r.now.report = report;
+    r.error = tn_watch_begin(report);
+    while (r.error == TN_OK && (r.now.event = tn_order_next(&order, &r.now.process, &r.now.ns))) {
+        replay_event(&r, r.now.event);
+        if (r.error == TN_OK)
+            r.error = tn_watch_event(&r.now);
+    }
+    if (r.error == TN_OK)
+        r.error = tn_watch_end(report);
     tn_order_end(&order);
     tn_blocks_free(&r.blocks);
-    if (r.error == TN_OK)
-        tn_replay_finish(report);
-    return r.error;
+    return r.error == TN_OK ? tn_replay_finish(report) : r.error;
 }

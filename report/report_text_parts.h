@@ -17,7 +17,13 @@ void tn_text_wrap(FILE *out, const char *first_indent, const char *indent, const
 /* "device 0", "no device" or "host". */
 void tn_text_place(const tn_place *place, int is_host, char out[TN_FIGURE]);
 
+/* The sections, one file a concept; report_text.c lists them in the order of printing. */
+void tn_text_warnings(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_head(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_devices(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_host(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_sites(tn_report *report, const tn_report_options *options, FILE *out);
-void tn_text_coverage(const tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_apis(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_coverage(tn_report *report, const tn_report_options *options, FILE *out);
 
 #endif

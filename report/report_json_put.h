@@ -1,0 +1,39 @@
+/* Building the JSON document. Values are handed over to the object or array they are put into. Where memory runs out the
+ * functions go on, and tn_json_failed() says so at the end; a NULL value counts as that. One thread at a time a document. */
+#ifndef TENURE_REPORT_REPORT_JSON_PUT_H
+#define TENURE_REPORT_REPORT_JSON_PUT_H
+
+#include "report/report_json_text.h"
+#include "report/report_model.h"
+
+void tn_json_start(void);
+int tn_json_failed(void);
+
+void tn_json_put(json_t *object, const char *key, json_t *value);
+void tn_json_put_integer(json_t *object, const char *key, uint64_t value);
+void tn_json_put_text(json_t *object, const char *key, const char *text); /* NULL: null */
+/* `digits`: the least number of them. */
+void tn_json_put_hex(json_t *object, const char *key, uint64_t value, int digits, const char *prefix);
+/* A field of fixed size; null where it is empty. */
+void tn_json_put_field(json_t *object, const char *key, const char *field, size_t size);
+void tn_json_put_version(json_t *object, const char *key, uint32_t version); /* 0: null */
+/* null for each key; the list ends with NULL. */
+void tn_json_put_nulls(json_t *object, const char *const *keys);
+/* The seven keys of a stat (docs/REPORT.md). */
+void tn_json_put_stat(json_t *object, const tn_stat *s);
+json_t *tn_json_stat_object(const tn_stat *s);
+void tn_json_append(json_t *array, json_t *value);
+
+/* The values of the document's top-level keys, one file a concept; report_json.c lists them in the order of writing. */
+json_t *tn_json_run(tn_report *report);
+json_t *tn_json_devices(tn_report *report);
+json_t *tn_json_host(tn_report *report);
+json_t *tn_json_phases(tn_report *report);
+json_t *tn_json_serving(tn_report *report);
+json_t *tn_json_routing(tn_report *report);
+json_t *tn_json_sites(tn_report *report);
+json_t *tn_json_coverage(tn_report *report);
+json_t *tn_json_coverage_notes(tn_report *report);
+json_t *tn_json_processes(tn_report *report);
+
+#endif

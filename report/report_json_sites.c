@@ -1,0 +1,74 @@
+/* Sites and their frames as JSON. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+
+#include "report/report_json_put.h"
+#include "report/report_names.h"
+#include "report/report_owner.h"
+
+static json_t *build_id_text(const tn_rec_module *module)
+{
+    char text[2 * sizeof(module->build_id) + 1];
+    size_t bytes = module->build_id_bytes <= sizeof(module->build_id) ? module->build_id_bytes : sizeof(module->build_id);
+    for (size_t i = 0; i < bytes; i++)
+        snprintf(text + 2 * i, 3, "%02x", module->build_id[i]);
+    return bytes ? json_string(text) : json_null();
+}
+
+static json_t *frame_object(tn_report *r, const tn_site *site, uint32_t i)
+{
+    const struct tn_frame *frame = &site->record->frames[i];
+    tn_reader *reader = r->processes[site->process].reader;
+    const tn_rec_module *module = tn_reader_module(reader, frame->module);
+    const char *path = tn_reader_module_path(reader, frame->module);
+    json_t *object = json_object();
+    if (!module || module->jit) {
+        tn_json_put_text(object, "module", module ? "jit" : NULL);
+        tn_json_put(object, "path", json_null());
+        tn_json_put(object, "build_id", json_null());
+    } else {
+        tn_json_put_text(object, "module", path ? tn_base_name(path) : NULL);
+        tn_json_put_text(object, "path", path);
+        tn_json_put(object, "build_id", build_id_text(module));
+    }
+    tn_json_put_hex(object, "offset", frame->offset, 1, "0x");
+    tn_symbol symbol = {0};
+    tn_symbol_state state = TN_SYMBOL_NO_FILE;
+    if (module)
+        state = tn_symbols_find(r->symbols, module, path, frame->offset, &symbol);
+    tn_json_put_text(object, "symbol", symbol.name);
+    tn_json_put(object, "symbol_offset", symbol.name ? json_integer((json_int_t)symbol.delta) : json_null());
+    tn_json_put_text(object, "symbol_source", symbol.source);
+    tn_json_put_text(object, "symbol_missing", tn_symbol_state_text(state));
+    return object;
+}
+
+static json_t *site_object(tn_report *r, const tn_row *row)
+{
+    const tn_site *site = &r->sites[row->site];
+    json_t *object = json_object(), *names = json_array(), *frames = json_array();
+    tn_json_put_hex(object, "key", site->key, 16, "");
+    for (unsigned i = 0; i < row->api_count; i++)
+        tn_json_append(names, tn_json_text(r->apis[row->apis[i]].name));
+    tn_json_put(object, "apis", names);
+    tn_json_put_text(object, "kind", tn_kind_name(row->kind));
+    const tn_place *place = &r->places[row->place];
+    tn_json_put(object, "device", row->place == TN_PLACE_HOST || place->ordinal == TN_DEVICE_NONE ? json_null() : json_integer(place->ordinal));
+    tn_json_put_stat(object, &row->stat);
+    for (uint32_t i = 0; site->record && i < site->record->frame_count; i++)
+        tn_json_append(frames, frame_object(r, site, i));
+    const char *owner = tn_owner_of_site(r, row->site).name;
+    tn_json_put_text(object, "owner", strcmp(owner, TN_OWNER_UNKNOWN) == 0 ? NULL : owner);
+    tn_json_put(object, "cut", json_boolean(site->record && site->record->flags & TN_SF_CUT));
+    tn_json_put(object, "frames", frames);
+    return object;
+}
+
+json_t *tn_json_sites(tn_report *r)
+{
+    json_t *sites = json_array();
+    for (size_t i = 0; i < r->row_count; i++)
+        tn_json_append(sites, site_object(r, &r->rows[r->row_order[i]]));
+    return sites;
+}

@@ -1,0 +1,50 @@
+/* The table of watchers. */
+#include "report/report_watch.h"
+
+/* Ends with NULL, so that it may be empty. */
+static const tn_watcher *const watchers[] = {
+    NULL,
+};
+
+tn_error tn_watch_begin(tn_report *report)
+{
+    tn_error error = TN_OK;
+    for (size_t i = 0; watchers[i] && error == TN_OK; i++)
+        if (watchers[i]->begin)
+            error = watchers[i]->begin(report);
+    return error;
+}
+
+tn_error tn_watch_event(const tn_moment *moment)
+{
+    tn_error error = TN_OK;
+    for (size_t i = 0; watchers[i] && error == TN_OK; i++)
+        if (watchers[i]->types & TN_WATCH(moment->event->type) && watchers[i]->event)
+            error = watchers[i]->event(moment);
+    return error;
+}
+
+tn_error tn_watch_change(const tn_moment *moment, const tn_change *change)
+{
+    tn_error error = TN_OK;
+    for (size_t i = 0; watchers[i] && error == TN_OK; i++)
+        if (watchers[i]->change)
+            error = watchers[i]->change(moment, change);
+    return error;
+}
+
+tn_error tn_watch_end(tn_report *report)
+{
+    tn_error error = TN_OK;
+    for (size_t i = 0; watchers[i] && error == TN_OK; i++)
+        if (watchers[i]->end)
+            error = watchers[i]->end(report);
+    return error;
+}
+
+void tn_watch_drop(tn_report *report)
+{
+    for (size_t i = 0; watchers[i]; i++)
+        if (watchers[i]->drop)
+            watchers[i]->drop(report);
+}
