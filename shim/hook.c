@@ -281,6 +281,25 @@ void tn_leave(tn_hook_frame *f)
     errno = f->errno_in;
 }
 
+int tn_own_enter(tn_hook_frame *f)
+{
+    int errno_in = errno;
+    tn_thread *t = &self;
+    if (atomic_load_explicit(&state, memory_order_acquire) != RECORDING || !*own_process || t->busy) return 0;
+    memset(f, 0, sizeof *f);
+    f->errno_in = errno_in;
+    f->thread = t;
+    if (!t->journal) attach(t);
+    f->on = f->busy_held = 1;
+    f->recorded = t->recorded;
+    f->around = t->outer;
+    t->outer = (tn_outer){.frame = f};
+    t->busy = 1;
+    return 1;
+}
+
+void tn_own_leave(tn_hook_frame *f) { tn_leave(f); }
+
 tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
 {
     tn_thread *t = f->thread;

@@ -64,6 +64,11 @@ void tn_call(tn_hook_frame *f);
 void tn_returned(tn_hook_frame *f);
 void tn_leave(tn_hook_frame *f);
 
+/* A frame for work of this library's own outside any hooked call (a mark, a phase): events made with it name no API. Returns 0, and
+ * nothing may be made with it, where the process does not record or this thread is inside a hook (a signal handler). */
+int tn_own_enter(tn_hook_frame *f);
+void tn_own_leave(tn_hook_frame *f);
+
 /* The journal while this process records, else NULL. */
 tn_journal *tn_recording(void);
 /* Whether this process was asked to record (TENURE_RUN); if not, nothing is put in front of anything. */
