@@ -4,4 +4,4 @@
 here=$PWD
 export TENURE_LIB=$here/$4
 # A core's worth of noise makes no difference to what is compared, only to how long it takes.
-exec bash "$here/$1" --generated "$here/$2" --tenure "$here/$3" --fake "$here/$(dirname "$5")" --total-ops 108000 --seeds 24 --delay 20
+exec bash "$here/$1" --generated "$here/$2" --tenure "$here/$3" --fake "$here/$(dirname "$5")" --total-ops 100000 --seeds 24 --delay 20

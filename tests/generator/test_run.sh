@@ -47,7 +47,10 @@ check every_operation_is_listed "not $small lines" [ "$(grep -c '^[0-9]' "$work/
 bash "$run" --generated "$generated" --tenure "$tenure" --fake "$fake" --total-ops 2000 --seeds 1 --first-seed 9 >"$work/out" 2>&1
 rc=$?
 check no_fault_passes "exit code $rc" [ $rc = 0 ]
-check counts_operations "the sum is missing" grep -q '^operations: 1[0-9][0-9][0-9] in' "$work/out"
+# A program acts on fewer operations than it draws: a second seed makes up for what the first lacked.
+sum=$(sed -n 's/^operations: \([0-9]*\) in.*/\1/p' "$work/out")
+check counts_operations "the sum is '$sum'" [ "${sum:-0}" -ge 2000 ]
+check adds_seeds "seed 10 is missing" grep -q '^ok seed.10 ' "$work/out"
 
 # A program that counts a block more than there is: a wrapper adds to what it prints, natively and recorded alike.
 cat >"$work/liar" <<WRAPPER

@@ -1,11 +1,12 @@
 """Compares the decode steps of bench_torch_decode.py bare and recorded, in turns.
 
-Several times a bare and a recorded process are started side by side, and then make rounds in turns, one idle while the other
-runs: starts differ from each other (where memory lies, what the caches hold), so no result hangs on one of them. A round
-gives a median step time for each variant; a pair is a bare round and a recorded one. Writes JSON and prints a table; exits 1
-where no pair was made, where tokens differ, or where a variant's recorded median is above the limit.
+Several times a bare and a recorded process are started side by side, on the same two CPUs, and then make short slices of steps
+in turns, one idle while the other runs: a machine whose clock or neighbours change does so for both. A round of a process is the
+median over the steps of its slices, for each variant; a pair is a bare round and a recorded one. Starts differ from each other
+(where memory lies, what the caches hold), so no result hangs on one of them. Writes JSON and prints a table; exits 1 where
+fewer pairs were made than asked for, where tokens differ, or where a variant's recorded median is above the limit.
 
-usage: bench_torch_pairs.py --library LIBTENURE --runs FOLDER --json FILE [--pairs N] [--rounds N] [--seconds S] [--limit R]
+usage: bench_torch_pairs.py --library LIBTENURE --runs FOLDER --json FILE [--pairs N] [--rounds N] [--slices N] [--seconds S] [--limit R]
                             [-- WORKER COMMAND...]
 """
 import argparse
@@ -21,8 +22,9 @@ class Worker:
     """A process that answers each line with one JSON line."""
 
     def __init__(self, command, environment):
+        cpus = sorted(os.sched_getaffinity(0))[-2:]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, **environment})
+                                        env={**os.environ, **environment}, preexec_fn=lambda: os.sched_setaffinity(0, cpus))
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -30,7 +32,7 @@ class Worker:
             raise RuntimeError(f"a worker ended early with {self.process.wait()}")
         return json.loads(line)
 
-    def round(self):
+    def slice(self):
         self.process.stdin.write("round\n")
         self.process.stdin.flush()
         return self.answer()
@@ -38,6 +40,19 @@ class Worker:
     def end(self):
         self.process.stdin.close()
         return self.process.wait(timeout=60)
+
+
+def one_pair(bare, recorded, slices):
+    """A bare and a recorded round, slice by slice; who goes first changes with every slice."""
+    rounds = ({}, {})
+    for i in range(slices):
+        for which in ((0, 1), (1, 0))[i % 2]:
+            for name, part in (bare, recorded)[which].slice().items():
+                kept = rounds[which].setdefault(name, {"times": [], "digests": set()})
+                kept["times"] += part["times"]
+                kept["digests"].add(part["digest"])
+    return tuple({name: {"median": statistics.median(kept["times"]), "digests": kept["digests"]} for name, kept in r.items()}
+                 for r in rounds)
 
 
 def measure(options, command):
@@ -51,12 +66,7 @@ def measure(options, command):
         try:
             version = [w.answer()["ready"] for w in workers][0]
             for _ in range(min(options.rounds, options.pairs - len(pairs))):
-                if len(pairs) % 2:
-                    recorded = workers[1].round()
-                    pairs.append((workers[0].round(), recorded))
-                else:
-                    bare = workers[0].round()
-                    pairs.append((bare, workers[1].round()))
+                pairs.append(one_pair(*workers, options.slices))
             if [w.end() for w in workers] != [0, 0]:
                 raise RuntimeError("a worker did not end well")
         finally:
@@ -88,7 +98,7 @@ def compared(pairs):
             "pair_ratio_min": round(ratios[0], 5),
             "pair_ratio_max": round(ratios[-1], 5),
             "bare_spread": round((max(bare) - min(bare)) / statistics.median(bare), 5),
-            "same_tokens": len({b[name]["digest"] for b, _ in pairs} | {r[name]["digest"] for _, r in pairs}) == 1,
+            "same_tokens": len(set().union(*(side[name]["digests"] for pair in pairs for side in pair))) == 1,
             "rounds_bare_us": [round(x, 2) for x in bare],
             "rounds_recorded_us": [round(x, 2) for x in recorded],
         })
@@ -102,6 +112,7 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2, help="pairs made by one start of the two processes")
+    parser.add_argument("--slices", type=int, default=8, help="of each process in a pair")
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--limit", type=float, default=1.01, help="of recorded to bare medians")
     parser.add_argument("command", nargs="*")
