@@ -126,8 +126,8 @@ typedef enum tn_event_type {
     TN_EV_MODULE,       /* kind = TN_MODULE_* or TN_LIBRARY_*; addr = handle */
     TN_EV_FIRST_LAUNCH, /* addr = function, aux = module if known */
     TN_EV_CHARGE,       /* kind = TN_CHARGE_*; bytes = used before, aux = used after, aux2 = 1 if nothing else ran meanwhile */
-    TN_EV_PHASE,        /* kind = new phase; aux2 = TN_CAUSE_* */
-    TN_EV_MARK,         /* addr = id of a STRING record */
+    TN_EV_PHASE,        /* kind = new phase; aux = the former one, bytes = number of the swap that this begins or ends, else 0; aux2 = TN_CAUSE_* */
+    TN_EV_MARK,         /* kind = TN_MARK_*; addr = id of a STRING record, aux = number of the range, aux2 = TN_CAUSE_* */
     TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id, aux2 = a serial that no other thread of the process has */
     TN_EV_TYPE_COUNT
 } tn_event_type;
@@ -150,6 +150,8 @@ typedef enum tn_kind { /* what a pointer or handle is */
 } tn_kind;
 
 enum { TN_PHASE_LOADING = 0, TN_PHASE_PLANNING = 1, TN_PHASE_SERVING = 2 };
+enum { TN_CAUSE_CTL = 1, TN_CAUSE_API, TN_CAUSE_LINE, TN_CAUSE_PORT, TN_CAUSE_HTTP, TN_CAUSE_CALL, TN_CAUSE_QUIET, TN_CAUSE_NVTX, TN_CAUSE_SOAK };
+enum { TN_MARK_POINT = 0, TN_MARK_RANGE_BEGIN, TN_MARK_RANGE_END };
 enum { TN_WORK_KERNEL = 1, TN_WORK_COPY, TN_WORK_MEMSET, TN_WORK_GRAPH, TN_WORK_HOSTFN, TN_WORK_PREFETCH, TN_WORK_MEMOP };
 enum { TN_WRITE_H2D = 1, TN_WRITE_D2D, TN_WRITE_MEMSET, TN_WRITE_H2H };
 enum { TN_WAIT_CONTEXT = 1, TN_WAIT_STREAM, TN_WAIT_EVENT, TN_WAIT_STREAM_QUERY, TN_WAIT_EVENT_QUERY, TN_WAIT_COPY, TN_WAIT_FREE };

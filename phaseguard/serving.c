@@ -1,0 +1,78 @@
+/* Which events count while a process serves. */
+#include "phaseguard/serving.h"
+
+static int is_counted(uint8_t kind)
+{
+    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED && kind < TN_KIND_COUNT;
+}
+
+static tn_serving_what allocation(tn_serving_thread *t, const tn_event *e)
+{
+    if (!is_counted(e->kind))
+        return TN_SERVING_NOTHING;
+    int retry = t->refused && t->kind == e->kind && t->device == e->device && e->bytes <= t->refused_bytes;
+    t->refused = e->result != 0;
+    t->kind = e->kind;
+    t->device = e->device;
+    t->refused_bytes = e->bytes;
+    return retry ? TN_SERVING_RETRY : TN_SERVING_ALLOCATION;
+}
+
+static tn_serving_what charge(const tn_event *e)
+{
+    if (e->aux <= e->bytes)
+        return TN_SERVING_NOTHING;
+    switch (e->kind) {
+    case TN_CHARGE_CONTEXT:
+    case TN_CHARGE_MODULE:
+    case TN_CHARGE_LAUNCH:
+    case TN_CHARGE_STREAM:
+    case TN_CHARGE_EVENT:
+    case TN_CHARGE_LIMIT:
+        return TN_SERVING_CHARGE;
+    case TN_CHARGE_GRAPH:
+        return TN_SERVING_GRAPH;
+    default: /* readings of the whole device, which are nobody's growth */
+        return TN_SERVING_NOTHING;
+    }
+}
+
+tn_serving_what tn_serving_event(tn_serving_thread *t, const tn_event *e)
+{
+    switch (e->type) {
+    case TN_EV_ALLOC:
+        return allocation(t, e);
+    case TN_EV_CHARGE:
+        return charge(e);
+    default:
+        return TN_SERVING_NOTHING;
+    }
+}
+
+void tn_serving_add(tn_serving_counts *c, tn_serving_what what, const tn_event *e, int first)
+{
+    switch (what) {
+    case TN_SERVING_ALLOCATION:
+        c->driver_allocations++;
+        c->first_uses += (uint64_t)(first != 0);
+        break;
+    case TN_SERVING_RETRY:
+        c->retries++;
+        break;
+    case TN_SERVING_POOL:
+        c->pool_growths++;
+        return;
+    case TN_SERVING_GRAPH:
+        c->graph_growths++;
+        return;
+    case TN_SERVING_CHARGE:
+        c->charge_growths++;
+        return;
+    default:
+        return;
+    }
+    if (e->result != 0)
+        c->refused++;
+    else
+        c->requested_bytes += e->bytes;
+}
