@@ -12,6 +12,7 @@ static const char main_help[] =
     "\n"
     "  tenure record -o RUN -- CMD...    run CMD and record every CUDA memory call into the folder RUN\n"
     "  tenure report RUN                 print what was recorded\n"
+    "  tenure ctl PID|RUN phase NAME     tell a process that is being recorded its phase; mark TEXT sets a mark\n"
     "\n"
     "  tenure help COMMAND               the options of a command\n"
     "  tenure --version\n"
@@ -26,6 +27,7 @@ static const struct command {
 } commands[] = {
     {"record", cmd_record, cmd_record_help},
     {"report", cmd_report, cmd_report_help},
+    {"ctl", cmd_ctl, cmd_ctl_help},
 };
 
 static const struct command *find(const char *name)

@@ -30,10 +30,10 @@ static tn_control *map_block(int fd)
     return os->map(fd, 0, TN_CONTROL_BYTES);
 }
 
-tn_control *tn_control_make(const char *journal_path, uint64_t random_id)
+tn_control *tn_control_make(const tn_journal *journal)
 {
     char path[PATH_BYTES];
-    if (!block_path(journal_path, path))
+    if (journal == NULL || journal->header == NULL || !block_path(journal->path, path))
         return NULL;
     int saved = errno;
     tn_control *c = NULL;
@@ -50,7 +50,7 @@ tn_control *tn_control_make(const char *journal_path, uint64_t random_id)
         c->bytes = TN_CONTROL_BYTES;
         c->pid = (uint32_t)syscall(SYS_getpid);
         c->slots = TN_CONTROL_SLOTS;
-        c->random_id = random_id;
+        c->random_id = journal->header->random_id;
         memcpy(&magic, TN_CONTROL_MAGIC, sizeof magic);
         __atomic_store_n((uint64_t *)(void *)c->magic, magic, __ATOMIC_RELEASE);
     }

@@ -4,11 +4,11 @@
 #define TENURE_LEDGER_CONTROL_H
 
 #include "ledger/control_format.h"
-#include "ledger/journal_format.h"
+#include "ledger/journal.h"
 
-/* Creates the block beside the journal at `journal_path` (its suffix replaced), exclusively and private (0600), preallocated before it
+/* Creates the block beside the journal, under its name with another suffix, exclusively and private (0600), preallocated before it
  * is mapped. NULL where that fails: then nothing can be said to this process from outside. Once a process, by one thread. */
-tn_control *tn_control_make(const char *journal_path, uint64_t random_id);
+tn_control *tn_control_make(const tn_journal *journal);
 
 /* Copies the next command that was not taken yet into *out (its text always ends) and counts it as taken: 1; 0 where there is none.
  * One thread at a time. Whatever a writer left in the block, nothing beyond it is read. */

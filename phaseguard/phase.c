@@ -43,6 +43,12 @@ tn_phase_moved tn_phase_set(tn_phase_state *s, uint32_t to)
     }
 }
 
+int tn_phase_is_backward(uint32_t from, uint32_t to)
+{
+    uint32_t next;
+    return moved_to(from & 3u, to, &next).move >= TN_MOVE_BACKWARD;
+}
+
 static const char *const phases[] = {"loading", "planning", "serving"};
 static const char *const causes[] = {"unknown", "ctl", "api", "line", "port", "http", "call", "quiet", "nvtx", "soak"};
 

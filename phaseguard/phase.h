@@ -40,6 +40,9 @@ static inline uint32_t tn_phase_swaps(const tn_phase_state *s)
     return __atomic_load_n(&s->word, __ATOMIC_RELAXED) >> 3;
 }
 
+/* Whether going from one to the other is refused. */
+int tn_phase_is_backward(uint32_t from, uint32_t to);
+
 /* "loading", "planning", "serving"; NULL for another number. And back: -1 for another word. */
 const char *tn_phase_word(uint32_t phase);
 int tn_phase_parse(const char *word);

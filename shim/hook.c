@@ -16,6 +16,7 @@
 #include "shim/identity.h"
 #include "shim/modules.h"
 #include "shim/pages.h"
+#include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/version.h"
 
@@ -178,6 +179,7 @@ static int start(void)
 #endif
     if (tn_ledger_init() != TN_OK || pthread_key_create(&thread_end, thread_ends) != 0) return FORWARDING;
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
+    tn_phase_start(journal);
     *own_process = 1;
     write_tables();
     attach(&self);
@@ -215,6 +217,7 @@ static int started(void)
     self.busy = 0;
     atomic_store_explicit(&state, now, memory_order_release);
     if (now == RECORDING) {
+        tn_phase_started();
         int early = atomic_load(&coverage_early_count);
         for (int i = 0; i < early && i < EARLY_LINES; i++) tn_coverage(coverage_early[i].what, coverage_early[i].text);
         uint64_t missed = atomic_load(&missed_early);
@@ -257,6 +260,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .stack = stack, .api = (uint16_t)api, .level = row->level};
     f->busy_held = 1;
     t->busy = 1;
+    if (tn_phase_wants_attention()) tn_phase_attend(f);
 }
 
 void tn_call(tn_hook_frame *f)
@@ -308,7 +312,7 @@ tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
     if (!e) return NULL;
     e->tsc = tsc;
     e->device = (uint8_t)TN_DEVICE_NONE;
-    e->phase = TN_PHASE_LOADING;
+    e->phase = tn_phase_now();
     e->api = f->api;
     e->outer_api = t->outer.api == f->api || f->nested ? 0 : t->outer.api;
     return e;
@@ -383,5 +387,6 @@ __attribute__((destructor)) static void process_ends(void)
 {
     tn_look_for_bypass();
     tn_journal *j = tn_recording();
+    if (j) tn_phase_ends();
     if (j) tn_journal_end(j);
 }

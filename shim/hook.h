@@ -9,6 +9,7 @@
 
 #include "ledger/journal.h"
 #include "ledger/ledger.h"
+#include "phaseguard/serving.h"
 #include "shim/api.h"
 
 /* The outermost hook of a call: a runtime hook, or a driver hook with no runtime hook around it. */
@@ -29,6 +30,7 @@ typedef struct tn_thread {
     tn_journal_thread *journal;
     uint64_t *counters;
     uint32_t context;         /* number of the current context as last journalled */
+    tn_serving_thread serving; /* what the guard knows of its last allocation */
     uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
     struct { void *handle; uint64_t generation; uint32_t number; uint8_t device; } known; /* the context last looked up */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];

@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 
 #include "shim/identity.h"
+#include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/record.h"
 
@@ -115,6 +116,7 @@ static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t
     e->bytes = bytes;
     e->aux = entry.backed;
     e->aux2 = extra;
+    tn_guard_event(f, e, TN_EV_ALLOC);
     tn_journal_commit(e, TN_EV_ALLOC);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes libtenure_wrap.a of the core's archives: one object in which all but the __wrap_ functions is local, so that no
-# name of it can meet one of the host program's.
+# Makes libtenure_wrap.a of the core's archives: one object in which all but the __wrap_ functions, and what tenure.h looks up,
+# is local, so that no name of it can meet one of the host program's.
 # Arguments: the output, then the core's archives. LD, AR and OBJCOPY name the tools.
 set -eu
 out=$1
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 # together with --wrap.
 "$OBJCOPY" --strip-debug --redefine-sym dlsym=__wrap_dlsym --redefine-sym dlclose=__wrap_dlclose \
     --add-symbol tenure_wrap=.text:0,global "$work/merged.o"
-"$OBJCOPY" --wildcard --keep-global-symbol='__wrap_*' --keep-global-symbol=tenure_wrap \
+"$OBJCOPY" --wildcard --keep-global-symbol='__wrap_*' --keep-global-symbol=tenure_wrap --keep-global-symbol='tenure_v1_*' \
     "$work/merged.o" "$work/tenure_core.o"
 
 rm -f "$out"

@@ -5,6 +5,7 @@
  *   --no-as-needed   the archive refers to the real functions weakly, since a program need not link everything that can
  *                    be wrapped; that alone would not keep a shared runtime among the program's libraries. (-u NAME would
  *                    be no help: it makes a name that nobody defines an error.)
+ *   tenure_v1_...    exported, because tenure.h looks them up by dlsym
  *   dlsym, dlclose   with libraries: the executable's own, exported, so that every library in the process finds them
  *                    first; without: wrapped like the rest */
 #include <stdio.h>
@@ -17,6 +18,7 @@ static const char *const rows[] = {
 #include "shim/api_all.def"
 };
 #define ROWS (sizeof rows / sizeof rows[0])
+static const char *const told[] = {"tenure_v1_phase", "tenure_v1_mark", "tenure_v1_range"};
 
 int main(int argc, char **argv)
 {
@@ -29,6 +31,7 @@ int main(int argc, char **argv)
     puts(libs ? "-Wl,--defsym=dlsym=__wrap_dlsym\n-Wl,--defsym=dlclose=__wrap_dlclose\n"
                 "-Wl,--export-dynamic-symbol=dlsym\n-Wl,--export-dynamic-symbol=dlclose"
               : "-Wl,--wrap=dlsym\n-Wl,--wrap=dlclose");
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) printf("-Wl,--export-dynamic-symbol=%s\n", told[i]);
     for (size_t i = 0; i < ROWS; i++) printf("-Wl,--wrap=%s\n", rows[i]);
     return fflush(stdout) != 0;
 }

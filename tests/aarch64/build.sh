@@ -14,7 +14,7 @@ for source in "$@"; do
     case $source in
     *_x86_64.S) [ "$arch" = x86_64 ] || continue ;;
     *_aarch64.S) [ "$arch" = aarch64 ] || continue ;;
-    *journal_reader.c | *reader_*.c) continue ;; # the command's half of the ledger
+    *journal_reader.c | *reader_*.c | *control_client.c) continue ;; # the command's half of the ledger
     *.c) ;;
     *) continue ;;
     esac

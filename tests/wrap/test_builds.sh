@@ -67,5 +67,6 @@ else skip cmake "cmake is not installed"; fi
 # The same file, byte for byte, of the same input: nothing of the machine or the moment is in it.
 same "no times in the archive" "$(ar tv "$TENURE/libtenure_wrap.a" | awk '{ print $2, $NF }')" "0/0 tenure_core.o"
 # What a host program can meet of it.
-same "names in the archive" "$(nm --defined-only -g "$TENURE/libtenure_wrap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^__wrap_(cu|nvml|dlsym$|dlclose$)')" tenure_wrap
+same "names in the archive" "$(nm --defined-only -g "$TENURE/libtenure_wrap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^__wrap_(cu|nvml|dlsym$|dlclose$)' | LC_ALL=C sort | paste -sd' ' -)" \
+  "tenure_v1_mark tenure_v1_phase tenure_v1_range tenure_wrap"
 finish

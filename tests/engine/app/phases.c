@@ -170,6 +170,7 @@ static void swap_models(struct server *srv)
         return;
     eng->serving = false;
     printf("phase=planning\n");
+    fflush(stdout);
     if (feature_on(F_SWAP_FAILURE)) {
         /* A file whose header asks for more than any card has. */
         broken.name = "broken";
@@ -187,6 +188,7 @@ static void swap_models(struct server *srv)
     srv->weights->cfg = eng->cfg;
     eng->serving = true;
     printf("phase=serving\n");
+    fflush(stdout);
     server_run_more(srv, 2);
 }
 
