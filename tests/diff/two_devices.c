@@ -19,7 +19,7 @@ static void *on_second(void *arg)
 int main(void)
 {
 	int count = 0, device = -1;
-	void *p, *q, *async = NULL;
+	void *p, *q, *r, *async = NULL;
 	cudaStream_t s;
 	struct cudaPointerAttributes at;
 	obs_last("count", cudaGetDeviceCount(&count));
@@ -37,7 +37,8 @@ int main(void)
 	obs_last("attributes.2", cudaPointerGetAttributes(&at, async));
 	obs_code("async.on", at.device);
 	obs_last("free_async", cudaFreeAsync(async, s));
-	obs_last("free_async.0", cudaFreeAsync(q, NULL));
+	obs_last("malloc.more", (int)cudaSetDevice(1) | (int)cudaMalloc(&r, MIB) | (int)cudaSetDevice(0));
+	obs_last("free_async.0", cudaFreeAsync(r, NULL)); /* plain, of the other device; freeing it once more is for nobody to rely on */
 	obs_last("free", cudaFree(q));
 	obs_code("device", ((void)cudaGetDevice(&device), device));
 	obs_last("free.again", cudaFree(q));

@@ -233,7 +233,12 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
     CUcontext context = NULL;
     cudaError_t e = cudart_context();
+    int device = -1;
 
+    if (e == cudaSuccess)
+        e = CUDART_CALL(CtxGetDevice, &device);
+    if (e == cudaSuccess && device == peer)
+        e = cudaErrorPeerAccessUnsupported; /* seen on two H200; the driver would say invalid context */
     if (e == cudaSuccess)
         e = cudart_primary(peer, &context);
     if (e == cudaSuccess)

@@ -121,7 +121,7 @@ def build(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=40)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--device", default="cuda")

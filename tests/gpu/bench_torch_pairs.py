@@ -1,6 +1,6 @@
 """Compares the decode steps of bench_torch_decode.py bare and recorded, in turns.
 
-Several times a bare and a recorded process are started side by side, on the same two CPUs, and then make short slices of steps
+Several times a bare and a recorded process are started side by side, on the same CPU, and then make short slices of steps
 in turns, one idle while the other runs: a machine whose clock or neighbours change does so for both. A round of a process is the
 median over the steps of its slices, for each variant; a pair is a bare round and a recorded one. Starts differ from each other
 (where memory lies, what the caches hold), so no result hangs on one of them. Writes JSON and prints a table; exits 1 where
@@ -22,7 +22,7 @@ class Worker:
     """A process that answers each line with one JSON line."""
 
     def __init__(self, command, environment):
-        cpus = sorted(os.sched_getaffinity(0))[-2:]
+        cpus = sorted(os.sched_getaffinity(0))[-1:]  # one: two differ in who else uses them
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **environment}, preexec_fn=lambda: os.sched_setaffinity(0, cpus))
 
@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2, help="pairs made by one start of the two processes")
-    parser.add_argument("--slices", type=int, default=8, help="of each process in a pair")
+    parser.add_argument("--slices", type=int, default=24, help="of each process in a pair")
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--limit", type=float, default=1.01, help="of recorded to bare medians")
     parser.add_argument("command", nargs="*")
