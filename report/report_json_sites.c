@@ -6,6 +6,7 @@
 #include "report/report_json_put.h"
 #include "report/report_names.h"
 #include "report/report_owner.h"
+#include "report/report_stack.h"
 
 static json_t *build_id_text(const tn_rec_module *module)
 {
@@ -14,6 +15,13 @@ static json_t *build_id_text(const tn_rec_module *module)
     for (size_t i = 0; i < bytes; i++)
         snprintf(text + 2 * i, 3, "%02x", module->build_id[i]);
     return bytes ? json_string(text) : json_null();
+}
+
+static void put_source(json_t *object, const char *function, const tn_symbol_frame *at)
+{
+    tn_json_put_text(object, "function", function ? function : at ? at->function : NULL);
+    tn_json_put_text(object, "file", at ? at->file : NULL);
+    tn_json_put(object, "line", at && at->line ? json_integer(at->line) : json_null());
 }
 
 static json_t *frame_object(tn_report *r, const tn_site *site, uint32_t i)
@@ -33,14 +41,21 @@ static json_t *frame_object(tn_report *r, const tn_site *site, uint32_t i)
         tn_json_put(object, "build_id", build_id_text(module));
     }
     tn_json_put_hex(object, "offset", frame->offset, 1, "0x");
-    tn_symbol symbol = {0};
-    tn_symbol_state state = TN_SYMBOL_NO_FILE;
-    if (module)
-        state = tn_symbols_find(r->symbols, module, path, frame->offset, &symbol);
-    tn_json_put_text(object, "symbol", symbol.name);
-    tn_json_put(object, "symbol_offset", symbol.name ? json_integer((json_int_t)symbol.delta) : json_null());
-    tn_json_put_text(object, "symbol_source", symbol.source);
-    tn_json_put_text(object, "symbol_missing", tn_symbol_state_text(state));
+    const tn_symbol *symbol = tn_symbols_get(r->symbols, module, path, frame->offset);
+    tn_json_put_text(object, "symbol", symbol->name);
+    tn_json_put(object, "symbol_offset", symbol->name ? json_integer((json_int_t)symbol->delta) : json_null());
+    tn_json_put_text(object, "symbol_source", symbol->source);
+    tn_json_put_text(object, "symbol_missing", tn_symbol_state_text(symbol->state));
+    const tn_symbol_frame *own = symbol->frame_count ? &symbol->frames[symbol->frame_count - 1] : NULL;
+    put_source(object, symbol->function, own);
+    json_t *inlined = json_array();
+    for (uint32_t k = 0; k + 1 < symbol->frame_count; k++) {
+        json_t *inner = json_object();
+        put_source(inner, symbol->frames[k].function, &symbol->frames[k]);
+        tn_json_append(inlined, inner);
+    }
+    tn_json_put(object, "inlined", inlined);
+    tn_json_put_text(object, "line_missing", tn_symbol_state_text(symbol->line_state));
     return object;
 }
 
@@ -68,6 +83,8 @@ static json_t *site_object(tn_report *r, const tn_row *row)
 json_t *tn_json_sites(tn_report *r)
 {
     json_t *sites = json_array();
+    for (size_t i = 0; i < r->row_count; i++)
+        tn_stack_want(r, r->rows[i].site);
     for (size_t i = 0; i < r->row_count; i++)
         tn_json_append(sites, site_object(r, &r->rows[r->row_order[i]]));
     return sites;

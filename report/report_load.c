@@ -215,7 +215,7 @@ tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPOR
     if (!report)
         goto fail;
     report->path = strdup(path);
-    report->symbols = tn_symbols_new();
+    report->symbols = tn_symbols_new(NULL);
     if (!report->path || !report->symbols)
         goto fail;
     struct stat st;

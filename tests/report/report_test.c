@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "tests/report/report_test.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +19,17 @@ void scratch_make(void)
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
 void scratch_remove(void)
 {
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.')
-            unlink(scratch_file(entry->d_name));
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
+    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 const char *scratch_path(void)
