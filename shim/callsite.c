@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "shim/callsite_find.h"
 #include "shim/callsite_slots.h"
 #include "shim/callsite_tables.h"
 #include "shim/modules.h"
@@ -206,9 +207,11 @@ static uint32_t walk(const request *q)
     return site == TN_RAW_DEEPER ? look_deeper(q) : keep_slots(q, raw, n, RAW_FRAMES, flags, site);
 }
 
-/* found: what the verified slots gave; not TN_SITE_NONE only in TN_SLOTS_CHECK. */
-static __attribute__((noinline)) uint32_t slow(const void *caller, const void *frame, uint16_t outer_api, uint64_t epoch, uint32_t found)
+static __attribute__((noinline)) uint32_t slow(const void *caller, const void *frame, uint16_t outer_api, uint64_t epoch)
 {
+    uint32_t found = uses_slots(frame) ? tn_slots_find(epoch, caller, frame) : TN_SITE_NONE;
+    if (found != TN_SITE_NONE && tn_slots_mode == TN_SLOTS_ON)
+        return found;
     int saved = errno;
     request q = { caller, found == TN_SITE_NONE ? frame : NULL, epoch, outer_api };
     uint32_t site = walk(&q);
@@ -218,9 +221,15 @@ static __attribute__((noinline)) uint32_t slow(const void *caller, const void *f
     return site;
 }
 
+/* No call on the common way. A frame that is not known is 0 and on no stack. */
 uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api)
 {
     uint64_t epoch = tn_epoch();
-    uint32_t found = uses_slots(frame) ? tn_slots_find(epoch, caller, frame) : TN_SITE_NONE;
-    return found != TN_SITE_NONE && tn_slots_mode == TN_SLOTS_ON ? found : slow(caller, frame, outer_api, epoch, found);
+    const tn_slots *c = tn_slots_own;
+    if (__builtin_expect(c != NULL && tn_slots_mode == TN_SLOTS_ON && tn_unwind == tn_unwind_libunwind, 1)) {
+        uint32_t found = tn_slots_look(c, epoch, (uint64_t)caller, (uint64_t)frame);
+        if (__builtin_expect(found != TN_SITE_NONE, 1))
+            return found;
+    }
+    return slow(caller, frame, outer_api, epoch);
 }

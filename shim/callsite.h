@@ -13,9 +13,9 @@
  * be had: then frames are walked by frame pointers within the thread's stack bounds, and sites carry TN_SF_OWN_WALK. */
 int tn_callsite_start(tn_journal *journal, const char *own_dir);
 
-/* Costs on a warm hit, ns (bazel-bin/tests/callsite/bench_callsite, best of 20 rounds of 100,000, least of eight runs; 2-core Xeon VM, other work on
- * it). Stack of 8 / 16 / 24 frames: from verified slots 13 / 27 / 32 where all frames have frame pointers, 10 / 20 / 22 where none has; by libunwind
- * 139 / 196 / 207; by frame pointers 25 / 46 / 57. Never more than 17 frames are looked at unless frames are skipped. */
+/* Costs on a warm hit, ns (scripts/bench record; a 2-core Xeon VM, model 167). Stack of 8 / 16 / 24 frames: from verified slots 10 / 14 / 14 where all
+ * frames have frame pointers, 5 / 8 / 10 where none has; by libunwind 132 / 191 / 207; by frame pointers 28 / 47 / 56. Never more than 17 frames
+ * are looked at unless frames are skipped. */
 
 /* The site of a hook whose own return address is `caller` (__builtin_return_address(0) of the exported wrapper) and whose frame address is
  * `frame` (its __builtin_frame_address(0), while that activation is live; NULL: not known, then the cache of verified slots is passed by).

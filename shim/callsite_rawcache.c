@@ -26,18 +26,13 @@ typedef struct raw_table {
     raw_chain *slots[];
 } raw_table;
 
-static uint64_t the_epoch = GENERATION;
+uint64_t tn_the_epoch = GENERATION;
 static struct {
     raw_table *table;
     uint64_t epoch; /* whose chains the table holds; 0 while it is cleared */
     uint64_t count;
     tn_pool pool;
 } raw;
-
-uint64_t tn_epoch(void)
-{
-    return __atomic_load_n(&the_epoch, __ATOMIC_ACQUIRE);
-}
 
 int tn_epoch_idle(uint64_t epoch)
 {
@@ -46,12 +41,12 @@ int tn_epoch_idle(uint64_t epoch)
 
 void tn_epoch_dlclose_begin(void)
 {
-    __atomic_fetch_add(&the_epoch, RUNNING, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&tn_the_epoch, RUNNING, __ATOMIC_SEQ_CST);
 }
 
 void tn_epoch_dlclose_end(void)
 {
-    __atomic_fetch_add(&the_epoch, GENERATION - RUNNING, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&tn_the_epoch, GENERATION - RUNNING, __ATOMIC_SEQ_CST);
 }
 
 /* Four independent lanes, so that the multiplications overlap. Its quality decides only how long a probe is: a hit compares the whole chain. */
@@ -93,7 +88,7 @@ int tn_rawcache_find(uint64_t epoch, uint64_t hash, const uint64_t *frames, int 
             break;
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return __atomic_load_n(&the_epoch, __ATOMIC_RELAXED) == epoch;
+    return __atomic_load_n(&tn_the_epoch, __ATOMIC_RELAXED) == epoch;
 }
 
 static void place(raw_table *t, raw_chain *c)
@@ -144,7 +139,7 @@ void tn_rawcache_insert(uint64_t epoch, uint64_t hash, const uint64_t *frames, i
     if (raw.epoch != epoch && !begin_epoch(epoch))
         return;
     if (raw.count >= CHAINS_MAX) {
-        __atomic_fetch_add(&the_epoch, GENERATION, __ATOMIC_SEQ_CST);
+        __atomic_fetch_add(&tn_the_epoch, GENERATION, __ATOMIC_SEQ_CST);
         return;
     }
     if (2 * (raw.count + 1) > raw.table->mask && !grow())

@@ -1,6 +1,6 @@
-/* The per-thread cache of call chains. See callsite_slots.h. Chains with the same innermost frames share them: the cache is a tree whose nodes
- * are words to compare (return addresses, and frame pointers where they decide), and whose leaves are sites. Most programs allocate through
- * one funnel, so that the first frames of all chains are the same; looking at them once is what makes it cheap. */
+/* The per-thread cache of call chains: its tree, how chains get into it, and how caches begin and end. See callsite_slots.h and callsite_find.h.
+ * Chains with the same innermost frames share them: most programs allocate through one funnel, so that the first frames of all chains are
+ * the same. */
 #define _GNU_SOURCE
 #include "shim/callsite_slots.h"
 
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "ledger/tn_sys.h"
+#include "shim/callsite_find.h"
 #include "shim/callsite_tables.h"
-#include "shim/cfi.h"
 #include "shim/unwind.h"
 
 #if defined(__x86_64__)
@@ -19,48 +19,18 @@
 #define SUPPORTED 0
 #endif
 
-#define INDEX_BITS 14
-#define INDEX (1u << INDEX_BITS)
-#define RULES 512u
 /* Different values of one frame pointer: below an alloca of ever new sizes there would be no end to them. */
 #define ALTERNATIVES_MAX 16
+/* So often a strip must have been of no use before it gets another chain. */
+#define STRIP_OTHERS 8
 
-typedef uint64_t __attribute__((may_alias)) stack_word;
-
-/* What comes after a node: a word to compare as it is; a saved frame pointer, to compare less the hook's frame address; or nothing, then this is
- * the chain's site. */
-enum { NEXT_WORD = 0, NEXT_RELATIVE = 1 };
-_Static_assert(TN_SITE_FIRST > NEXT_RELATIVE, "sites and kinds share a field");
-
-typedef struct node {
-    uint64_t expected;
-    uint32_t offset;      /* of the word, from the hook's frame address; the same in all children of one node */
-    uint32_t next;        /* the first child of a node is the node behind it */
-    uint16_t parent;      /* 0: node 0, which stands for the hook itself */
-    uint8_t alternatives; /* in a first child that is relative: how many siblings it has */
-} node;
-
-typedef struct rule_entry {
-    uint64_t ret;
-    tn_cfi_rule rule;
-} rule_entry;
-
-struct tn_slots {
-    uint64_t epoch;
-    uint64_t lowest, end; /* of the stack */
-    uint64_t span;        /* a hook's frame, two words, begins at most so far above `lowest` */
-    uint32_t count;       /* nodes in use, node 0 among them */
-    uint32_t reach;       /* the largest offset in any node */
-    uint16_t index[INDEX]; /* second and later children, by (parent, expected) */
-    rule_entry rules[RULES];
-    node nodes[TN_SLOTS_NODES];
-};
+typedef tn_slot_node node;
 
 int tn_slots_mode = TN_SLOTS_DEFAULT;
 uint64_t tn_slots_hits, tn_slots_differences;
 static int can_end;
 static pthread_key_t thread_end;
-static __thread tn_slots *mine __attribute__((tls_model("initial-exec")));
+__thread tn_slots *tn_slots_own __attribute__((tls_model("initial-exec")));
 static __thread uint8_t has_none __attribute__((tls_model("initial-exec"))); /* and gets none: the thread is ending, or it could not be had */
 
 void tn_slots_checked(int is_different)
@@ -73,53 +43,111 @@ void tn_slots_checked(int is_different)
 
 static inline uint32_t place_of(uint32_t parent, uint64_t word)
 {
-    return (uint32_t)((word ^ (uint64_t)parent << 48) * 0x9e3779b97f4a7c15u >> (64 - INDEX_BITS));
+    return (uint32_t)((word ^ (uint64_t)parent << 48) * 0x9e3779b97f4a7c15u >> (64 - TN_SLOTS_INDEX_BITS));
 }
 
-/* Another child of `parent` than its first; 0: none. The index is half full at most. */
-static inline uint32_t child(const tn_slots *c, uint32_t parent, uint64_t word)
+/* Another child of k's parent; NULL: none. Siblings lie at one offset, so no word is read but the one that k is about, and the one below it.
+ * The index is half full at most. */
+static const node *sibling(const tn_slots *c, const node *k, uint64_t frame)
 {
-    for (uint32_t i = place_of(parent, word);; i = (i + 1) & (INDEX - 1)) {
-        uint32_t n = c->index[i];
-        if (n == 0 || (c->nodes[n].expected == word && c->nodes[n].parent == parent))
-            return n;
+    uint64_t word = tn_slot_word(frame + k->offset) - (k->kind == TN_SLOT_RELATIVE ? frame : 0);
+    for (uint32_t i = place_of(k->parent, word);; i = (i + 1) & (TN_SLOTS_INDEX - 1)) {
+        const node *m = &c->nodes[c->index[i]];
+        if (m == c->nodes)
+            return NULL;
+        if (m->parent == k->parent && m->expected[0] == word &&
+            (m->kind != TN_SLOT_PAIR || tn_slot_word(frame + m->offset - 8) == m->expected[1] + frame))
+            return m;
     }
 }
 
-/* From node 0 to a leaf. `room`: the last offset at which a word may be read. */
-static inline __attribute__((always_inline)) uint32_t descend(const tn_slots *c, uint64_t frame, uint64_t room, int is_near_end)
+static inline int agrees(const node *k, uint64_t frame)
 {
-    const node *e = &c->nodes[0];
-    for (;;) {
-        const node *k = e + 1;
-        if (e->next > NEXT_RELATIVE)
-            return e->next;
-        if (is_near_end && k->offset > room)
+    uint64_t word = tn_slot_word(frame + k->offset);
+    if (k->kind == TN_SLOT_RELATIVE)
+        return word - frame == k->expected[0];
+    return word == k->expected[0] && (k->kind == TN_SLOT_WORD || tn_slot_word(frame + k->offset - 8) - frame == k->expected[1]);
+}
+
+/* Writes `count` checks of one kind at p, and the largest offset to *reach; returns the number of groups, 0 where they do not fit. */
+static unsigned lay_out_run(const node *const *first, int count, uint64_t *p, uint64_t *end, uint32_t *reach)
+{
+    unsigned kind = first[0]->kind, size = kind == TN_SLOT_PAIR ? 9 : 5, groups = ((unsigned)count + 3) / 4;
+    if (groups > 63 || (uint64_t)(end - p) < groups * size)
+        return 0;
+    for (unsigned i = 0; i < 4 * groups; i++) {
+        const node *k = first[-(i < (unsigned)count ? (int)i : count - 1)];
+        uint64_t *group = p + i / 4 * size;
+        unsigned lane = i % 4;
+        if (k->offset / 8 > UINT16_MAX)
+            return 0;
+        group[0] = (lane == 0 ? 0 : group[0]) | (uint64_t)(k->offset / 8) << 16 * lane;
+        group[kind == TN_SLOT_PAIR ? 1 + 2 * lane : 1 + lane] = k->expected[0];
+        if (kind == TN_SLOT_PAIR)
+            group[2 + 2 * lane] = k->expected[1];
+        *reach = k->offset > *reach ? k->offset : *reach;
+    }
+    return groups;
+}
+
+/* The chain that ends in `leaf` as a strip, unless it is too long for one. */
+static void lay_out(const tn_slots *c, const node *leaf, tn_slot_strip *s)
+{
+    const node *path[TN_STRIP_WORDS]; /* the innermost last */
+    int n = 0;
+    for (const node *k = leaf; k != c->nodes; k = &c->nodes[k->parent]) {
+        if (n == TN_STRIP_WORDS)
+            return;
+        path[n++] = k;
+    }
+    uint64_t *p = s->words;
+    __atomic_store_n(&s->caller, 0, __ATOMIC_RELAXED); /* until it is whole: a signal handler may jump away from here */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    s->runs = 0;
+    s->reach = 0;
+    unsigned shift = 0;
+    for (int i = n - 1, count; i >= 0; i -= count, shift += 8) {
+        for (count = 1; i - count >= 0 && path[i - count]->kind == path[i]->kind; count++)
+            ;
+        unsigned groups = lay_out_run(&path[i], count, p, s->words + TN_STRIP_WORDS, &s->reach);
+        if (groups == 0 || shift == 64)
+            return;
+        p += groups * (path[i]->kind == TN_SLOT_PAIR ? 9 : 5);
+        s->runs |= (uint64_t)(groups << 2 | path[i]->kind) << shift;
+    }
+    s->site = leaf->site;
+    s->others = 0;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&s->caller, path[n - 1]->expected[0], __ATOMIC_RELAXED);
+}
+
+/* By the tree. A chain that is found gets the strip, but two that want one strip do not get it in turns. */
+static uint32_t climb(const tn_slots *c, uint64_t caller, uint64_t frame)
+{
+    uint64_t room = c->end - frame - 8; /* the last offset at which a word may be read */
+    if (c->count == 1)
+        return TN_SITE_NONE;
+    for (const node *k = &c->nodes[1];; k++) {
+        if (k->offset > room || (!agrees(k, frame) && (k = sibling(c, k, frame)) == NULL))
             return TN_SITE_NONE;
-        uint64_t word = *(const stack_word *)(frame + k->offset);
-        if (e->next == NEXT_RELATIVE)
-            word -= frame;
-        if (word != k->expected) {
-            uint32_t at = child(c, (uint32_t)(e - c->nodes), word);
-            if (at == 0)
-                return TN_SITE_NONE;
-            k = &c->nodes[at];
-        }
-        e = k;
+        if (k->site == TN_SITE_NONE)
+            continue;
+        tn_slot_strip *strip = tn_strip_of(c, caller, frame);
+        if (strip->caller == 0 || ++strip->others == STRIP_OTHERS)
+            lay_out(c, k, strip);
+        return k->site;
     }
 }
 
 uint32_t tn_slots_find_in(const tn_slots *c, uint64_t epoch, uint64_t caller, uint64_t frame)
 {
-    if (c->epoch != epoch || frame - c->lowest > c->span || *(const stack_word *)(frame + 8) != caller || c->count == 1)
-        return TN_SITE_NONE;
-    uint64_t room = c->end - frame - 8;
-    return room >= c->reach ? descend(c, frame, room, 0) : descend(c, frame, room, 1);
+    uint32_t site = tn_slots_look(c, epoch, caller, frame);
+    return site != TN_SITE_NONE || !tn_slots_hold(c, epoch, caller, frame) ? site : climb(c, caller, frame);
 }
 
 uint32_t tn_slots_find(uint64_t epoch, const void *caller, const void *frame)
 {
-    const tn_slots *c = mine;
+    const tn_slots *c = tn_slots_own;
     return c ? tn_slots_find_in(c, epoch, (uint64_t)caller, (uint64_t)frame) : TN_SITE_NONE;
 }
 
@@ -136,14 +164,14 @@ typedef struct check {
 
 static const tn_cfi_rule *rule_of(tn_slots *c, uint64_t ret)
 {
-    rule_entry *e = &c->rules[ret * 0x9e3779b97f4a7c15u >> (64 - 9)];
+    struct tn_slots_rule *e = &c->rules[ret * 0x9e3779b97f4a7c15u >> (64 - 9)];
     if (e->ret != ret) {
         tn_cfi_rule_of(ret, &e->rule);
         e->ret = ret;
     }
     return &e->rule;
 }
-_Static_assert(RULES == 1u << 9, "rule_of() takes nine bits");
+_Static_assert(TN_SLOTS_RULES == 1u << 9, "rule_of() takes nine bits");
 
 /* A walk by the unwind tables: the address of the present frame's saved frame pointer (0: lost) and its stack pointer. */
 typedef struct walk {
@@ -172,14 +200,14 @@ static int step(walk *w, const tn_cfi_rule *rule, uint64_t next)
     if (rule->kind == TN_CFI_SP) {
         cfa = w->sp + (uint64_t)(int64_t)rule->cfa;
     } else if (rule->kind == TN_CFI_FP && w->fp_at) {
-        uint64_t fp = *(const stack_word *)w->fp_at;
+        uint64_t fp = *(const tn_stack_word *)w->fp_at;
         add(w, w->fp_at, 1, fp - w->frame);
         cfa = fp + (uint64_t)(int64_t)rule->cfa;
     } else {
         return 0;
     }
     uint64_t slot = cfa - 8;
-    if (slot < w->sp || !is_word(w, slot) || *(const stack_word *)slot != next)
+    if (slot < w->sp || !is_word(w, slot) || *(const tn_stack_word *)slot != next)
         return 0;
     add(w, slot, 0, next);
     if (rule->fp == TN_CFI_FP_SAVED) {
@@ -198,7 +226,7 @@ static int checks_of(tn_slots *c, uint64_t frame, const uint64_t *frames, int n,
 {
     /* The hook's frame: the frame pointer, saved, its return address, and above it the stack pointer at the call. */
     walk w = { frame, c->end, frame + 16, frame, checks, 0 };
-    if (frame - c->lowest > c->span || frame % 8 != 0 || *(const stack_word *)(frame + 8) != frames[0])
+    if (frame - c->lowest > c->span || frame % 8 != 0 || *(const tn_stack_word *)(frame + 8) != frames[0])
         return 0;
     add(&w, frame + 8, 0, frames[0]);
     for (int i = 0; i + 1 < n; i++)
@@ -211,36 +239,69 @@ static int checks_of(tn_slots *c, uint64_t frame, const uint64_t *frames, int n,
 static void clear(tn_slots *c)
 {
     memset(c->index, 0, sizeof c->index);
+    for (unsigned i = 0; i < TN_STRIPS; i++)
+        c->strips[i].caller = 0;
     c->count = 1;
-    c->reach = 0;
 }
 
-/* The node among e's children that stands for this word; 0: none. */
-static uint32_t known(const tn_slots *c, uint32_t e, const check *k)
+/* The nodes of a chain; returns their number. */
+static int nodes_of(const check *checks, int n, node *out)
 {
-    if (e + 1 < c->count && c->nodes[e + 1].parent == e && c->nodes[e + 1].expected == k->expected)
-        return e + 1;
-    return child(c, e, k->expected);
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        node *k = &out[count++];
+        *k = (node){ .expected = { checks[i].expected, 0 }, .offset = checks[i].offset, .kind = checks[i].is_relative ? TN_SLOT_RELATIVE : TN_SLOT_WORD };
+        if (i + 1 < n && !checks[i].is_relative && checks[i + 1].is_relative && checks[i + 1].offset + 8 == checks[i].offset) {
+            k->kind = TN_SLOT_PAIR;
+            k->expected[1] = checks[++i].expected;
+        }
+    }
+    return count;
+}
+
+static int is_same(const node *a, const node *k)
+{
+    return a->kind == k->kind && a->expected[0] == k->expected[0] && a->expected[1] == k->expected[1];
+}
+
+/* The node among e's children that is the same as k; 0: none. *alike: how many have k's word, but not its kind or its frame pointer. */
+static uint32_t known(const tn_slots *c, uint32_t e, const node *k, int *alike)
+{
+    *alike = 0;
+    if (e + 1 < c->count && c->nodes[e + 1].parent == e && c->nodes[e + 1].expected[0] == k->expected[0]) {
+        if (is_same(&c->nodes[e + 1], k))
+            return e + 1;
+        ++*alike;
+    }
+    for (uint32_t i = place_of(e, k->expected[0]); c->index[i] != 0; i = (i + 1) & (TN_SLOTS_INDEX - 1)) {
+        const node *m = &c->nodes[c->index[i]];
+        if (m->parent != e || m->expected[0] != k->expected[0])
+            continue;
+        if (is_same(m, k))
+            return c->index[i];
+        *alike += m->kind == k->kind ? 1 : ALTERNATIVES_MAX; /* of another kind: cannot be */
+    }
+    return 0;
 }
 
 static void put_in_index(tn_slots *c, uint32_t parent, uint32_t at)
 {
-    uint32_t i = place_of(parent, c->nodes[at].expected);
+    uint32_t i = place_of(parent, c->nodes[at].expected[0]);
     while (c->index[i])
-        i = (i + 1) & (INDEX - 1);
+        i = (i + 1) & (TN_SLOTS_INDEX - 1);
     c->index[i] = (uint16_t)at;
 }
 
-/* The rest of a chain, from the first word that e has no child for. */
-static void append(tn_slots *c, uint32_t e, const check *checks, int n, uint32_t site)
+/* The rest of a chain, from the first node that e has no child for. */
+static void append(tn_slots *c, uint32_t e, const node *rest, int n, uint32_t site)
 {
     uint32_t at = c->count, parent = e;
     for (int i = 0; i < n; i++) {
-        uint32_t next = i == n - 1 ? site : checks[i + 1].is_relative ? NEXT_RELATIVE : NEXT_WORD;
-        c->nodes[at + (uint32_t)i] = (node){ checks[i].expected, checks[i].offset, next, (uint16_t)parent, 0 };
+        node *k = &c->nodes[at + (uint32_t)i];
+        *k = rest[i];
+        k->parent = (uint16_t)parent;
+        k->site = i == n - 1 ? site : TN_SITE_NONE;
         parent = at + (uint32_t)i;
-        if (checks[i].offset > c->reach)
-            c->reach = checks[i].offset;
     }
     c->count += (uint32_t)n;
     if (at != e + 1) /* or it is the first child */
@@ -248,30 +309,31 @@ static void append(tn_slots *c, uint32_t e, const check *checks, int n, uint32_t
 }
 
 /* Whether `at`, a child of e, is about the word that k is about. Always, as long as the unwind tables are the same. */
-static int is_place_of(const tn_slots *c, uint32_t e, uint32_t at, const check *k)
+static int is_place_of(const tn_slots *c, uint32_t at, const node *k)
 {
-    return c->nodes[at].offset == k->offset && (c->nodes[e].next == NEXT_RELATIVE) == (k->is_relative != 0);
+    return c->nodes[at].offset == k->offset && (c->nodes[at].kind == TN_SLOT_RELATIVE) == (k->kind == TN_SLOT_RELATIVE);
 }
 
-/* Whether a new child of e that stands for this word may be put beside those that are there. */
-static int may_join(tn_slots *c, uint32_t e, const check *k)
+/* Whether k may be put beside the children that e has. */
+static int may_join(tn_slots *c, uint32_t e, const node *k, int alike)
 {
     if (e + 1 == c->count)
         return 1; /* node 0 of an empty cache: there is none */
-    node *sibling = &c->nodes[e + 1];
-    if (!is_place_of(c, e, e + 1, k))
+    node *first = &c->nodes[e + 1];
+    if (!is_place_of(c, e + 1, k) || alike >= ALTERNATIVES_MAX)
         return 0;
-    if (!k->is_relative)
-        return 1;
-    if (sibling->alternatives == ALTERNATIVES_MAX)
+    if (k->kind != TN_SLOT_RELATIVE)
+        return first->expected[0] != k->expected[0] || first->kind == k->kind;
+    if (first->alternatives == ALTERNATIVES_MAX)
         return 0;
-    sibling->alternatives++;
+    first->alternatives++;
     return 1;
 }
 
 int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t *frames, int n, int max, uint32_t site)
 {
     check checks[CHECKS_MAX];
+    node nodes[CHECKS_MAX];
     if (n < 1 || n > TN_UNWIND_MAX || site < TN_SITE_FIRST)
         return 0;
     if (c->epoch != epoch) {
@@ -279,23 +341,23 @@ int tn_slots_keep_in(tn_slots *c, uint64_t epoch, uint64_t frame, const uint64_t
         clear(c);
         c->epoch = epoch;
     }
-    int count = checks_of(c, frame, frames, n, max, checks);
+    int count = nodes_of(checks, checks_of(c, frame, frames, n, max, checks), nodes);
     if (count == 0)
         return 0;
     if (c->count + (uint32_t)count > TN_SLOTS_NODES)
         clear(c);
     uint32_t e = 0, next;
-    int i = 0;
-    for (; i < count && (next = known(c, e, &checks[i])) != 0; i++) {
-        if (!is_place_of(c, e, next, &checks[i]))
+    int i = 0, alike = 0;
+    for (; i < count && (next = known(c, e, &nodes[i], &alike)) != 0; i++) {
+        if (!is_place_of(c, next, &nodes[i]))
             return 0;
         e = next;
-        if (c->nodes[e].next > NEXT_RELATIVE)
+        if (c->nodes[e].site != TN_SITE_NONE)
             return 0; /* it is there already */
     }
-    if (i == count || !may_join(c, e, &checks[i])) /* to end where another goes on: cannot be either */
+    if (i == count || !may_join(c, e, &nodes[i], alike)) /* to end where another goes on: cannot be either */
         return 0;
-    append(c, e, checks + i, count - i, site);
+    append(c, e, nodes + i, count - i, site);
     return 1;
 }
 
@@ -307,6 +369,7 @@ tn_slots *tn_slots_new(uint64_t lowest, uint64_t end)
     c->lowest = lowest;
     c->end = end;
     c->span = end - lowest - 16;
+    c->strips = c->strip_room;
     c->count = 1;
     return c;
 }
@@ -318,7 +381,7 @@ void tn_slots_free(tn_slots *c)
 
 const tn_slots *tn_slots_mine(void)
 {
-    return mine;
+    return tn_slots_own;
 }
 
 uint32_t tn_slots_count(const tn_slots *c)
@@ -330,7 +393,7 @@ uint32_t tn_slots_count(const tn_slots *c)
 
 static void ends(void *c)
 {
-    mine = NULL;
+    tn_slots_own = NULL;
     has_none = 1;
     tn_slots_free(c);
 }
@@ -354,14 +417,14 @@ static tn_slots *make_mine(void)
         tn_slots_free(c);
         return NULL;
     }
-    mine = c;
+    tn_slots_own = c;
     has_none = 0;
     return c;
 }
 
 void tn_slots_keep(uint64_t epoch, const void *frame, const uint64_t *frames, int n, int max, uint32_t site)
 {
-    tn_slots *c = mine;
+    tn_slots *c = tn_slots_own;
     if (!tn_epoch_idle(epoch) || tn_epoch() != epoch || has_none || (!c && !(c = make_mine())))
         return;
     tn_slots_keep_in(c, epoch, (uint64_t)frame, frames, n, max, site);

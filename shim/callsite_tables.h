@@ -14,7 +14,11 @@ void tn_tables_unlock(void);
 
 /* The epoch: a generation in the upper bits, how many dlcloses are running in the lower ones. What was looked up in one epoch holds as long as
  * the epoch is the same and idle. */
-uint64_t tn_epoch(void);
+extern uint64_t tn_the_epoch __attribute__((visibility("hidden")));
+static inline uint64_t tn_epoch(void)
+{
+    return __atomic_load_n(&tn_the_epoch, __ATOMIC_ACQUIRE);
+}
 int tn_epoch_idle(uint64_t epoch);
 void tn_epoch_dlclose_begin(void);
 void tn_epoch_dlclose_end(void);

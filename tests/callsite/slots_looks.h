@@ -19,12 +19,14 @@ typedef struct look {
     uint32_t found; /* in the slots, before anything else */
     uint32_t fast, slow;
     const uint64_t *frame;
+    uint64_t caller;
 } look;
 
 static __attribute__((noinline, unused)) void hook(look *l)
 {
     const void *caller = __builtin_return_address(0), *frame = __builtin_frame_address(0);
     l->frame = frame;
+    l->caller = (uint64_t)(uintptr_t)caller;
     l->found = tn_slots_find(tn_epoch(), caller, frame);
     l->fast = tn_callsite(caller, frame, 1);
     l->slow = tn_callsite(caller, NULL, 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "shim/callsite_find.h"
 #include "shim/unwind.h"
 #include "tests/callsite/plugs.h"
 #include "tests/callsite/slots_looks.h"
@@ -39,6 +40,26 @@ START_TEST(one_entry_serves_at_every_height)
         else
             ck_hit(l);
     }
+}
+END_TEST
+
+/* The next look-up from the same place is by the strip: one that is of no use to it would leave the tree to answer, at twice the price. */
+START_TEST(a_chain_that_was_found_has_a_strip)
+{
+    look l;
+    start();
+    for (volatile int depth = 0; depth < 40; depth++)
+        for (volatile int i = 0; i < 12; i++) {
+            recurse(&l, depth);
+            if (i < 11) /* the strip may have been another chain's */
+                continue;
+            ck_hit(l);
+            const tn_slots *c = tn_slots_own;
+            const tn_slot_strip *s = tn_strip_of(c, l.caller, (uint64_t)(uintptr_t)l.frame);
+            ck_assert_uint_eq(s->caller, l.caller);
+            ck_assert_uint_eq(s->site, l.found);
+            ck_assert_uint_le(s->reach, c->end - (uint64_t)(uintptr_t)l.frame);
+        }
 }
 END_TEST
 
@@ -404,6 +425,7 @@ int main(void)
     const TTest *const tests[] = {
         known_chain_is_found,
         one_entry_serves_at_every_height,
+        a_chain_that_was_found_has_a_strip,
         stale_addresses_below_an_alloca_do_not_count,
         other_frames_are_never_kept,
         another_library_in_the_same_place_is_no_hit,
