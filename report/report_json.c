@@ -1,30 +1,5 @@
 /* The report for programs: one JSON document with the keys in a fixed order. What is not measured is null. */
 #include "report/report_json_put.h"
-#include "report/report_names.h"
-
-json_t *tn_json_phases(tn_report *r)
-{
-    json_t *array = json_array();
-    for (size_t i = 0; i < r->phase_count; i++) {
-        json_t *object = json_object();
-        tn_json_put_integer(object, "pid", tn_reader_header(r->processes[r->phases[i].process].reader)->pid);
-        tn_json_put_text(object, "phase", tn_phase_name(r->phases[i].phase));
-        tn_json_put_integer(object, "cause", r->phases[i].cause);
-        tn_json_put_integer(object, "at_ns", r->phases[i].at_ns);
-        tn_json_append(array, object);
-    }
-    return array;
-}
-
-json_t *tn_json_serving(tn_report *r)
-{
-    static const char *const keys[] = {"driver_allocations", "served_allocations", "pool_growths", "graph_growths",
-                                       "charge_growths", "by_site", NULL};
-    (void)r;
-    json_t *object = json_object();
-    tn_json_put_nulls(object, keys);
-    return object;
-}
 
 json_t *tn_json_routing(tn_report *r)
 {
@@ -45,6 +20,7 @@ static const struct part { const char *key; json_t *(*make)(tn_report *report); 
     {"devices", tn_json_devices},
     {"host", tn_json_host},
     {"phases", tn_json_phases},
+    {"marks", tn_json_marks},
     {"serving", tn_json_serving},
     {"routing", tn_json_routing},
     {"sites", tn_json_sites},

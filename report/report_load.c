@@ -63,7 +63,6 @@ void tn_report_free(tn_report *report)
     free(report->sites);
     free(report->rows);
     free(report->row_order);
-    free(report->phases);
     free(report->warnings);
     tn_symbols_free(report->symbols);
     json_decref(report->run);

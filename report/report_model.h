@@ -72,8 +72,6 @@ typedef struct tn_process {
     uint64_t replaced;       /* addresses handed out again although their free was never seen */
 } tn_process;
 
-typedef struct tn_phase_mark { uint32_t process; uint8_t phase; uint64_t cause, at_ns; } tn_phase_mark;
-
 struct tn_report {
     char *path;
     json_t *run;             /* run.json, or NULL */
@@ -83,11 +81,13 @@ struct tn_report {
     tn_site *sites; size_t site_count;
     tn_row *rows; size_t row_count;
     uint32_t *row_order;     /* indices of rows in the order of printing, once the replay is over */
-    tn_phase_mark *phases; size_t phase_count;
     char **warnings; size_t warning_count;
     uint64_t dropped_events;
     tn_stat reserved, mapped; /* address ranges, not physical memory */
     tn_symbols *symbols;
+    struct tn_steps *steps;     /* report_steps.h */
+    struct tn_serving *serving; /* report_serving.h */
+    char **texts; size_t text_count; /* what no journal holds */
     int unread;    /* a journal, or a part of one, could not be read */
     int unwritten; /* a process dropped something or stopped recording */
 };

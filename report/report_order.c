@@ -35,7 +35,7 @@ static int next_of(tn_report *report, tn_order_head *h)
         return 0;
     if (last > p->ran_ns)
         p->ran_ns = last;
-    h->event = tn_reader_next(p->reader, NULL);
+    h->event = tn_reader_next(p->reader, &h->thread);
     if (h->event) {
         /* Stamps may drift from the clock; past a process's end they would reach into the next one's time. */
         uint64_t stamp = tn_reader_ns(p->reader, h->event->tsc);
@@ -46,6 +46,7 @@ static int next_of(tn_report *report, tn_order_head *h)
             p->ran_ns = ns;
     } else if (p->ended) {
         h->event = &process_end;
+        h->thread = 0;
         h->at_end = 1;
     } else {
         return 0;
@@ -75,7 +76,7 @@ tn_error tn_order_begin(tn_order *order, tn_report *report)
     return TN_OK;
 }
 
-const tn_event *tn_order_next(tn_order *order, uint32_t *process, uint64_t *ns)
+const tn_event *tn_order_next(tn_order *order, uint32_t *process, uint32_t *thread, uint64_t *ns)
 {
     /* The head handed out last moves on only now: until then it holds its journal's place. */
     if (order->started) {
@@ -87,6 +88,7 @@ const tn_event *tn_order_next(tn_order *order, uint32_t *process, uint64_t *ns)
     if (order->count == 0)
         return NULL;
     *process = order->heap[0].process;
+    *thread = order->heap[0].thread;
     *ns = order->heap[0].ns - order->first_ns;
     return order->heap[0].event;
 }

@@ -347,19 +347,6 @@ static void replay_context(replay *r, const tn_event *e)
     }
 }
 
-static void replay_phase(replay *r, const tn_event *e)
-{
-    tn_report *report = r->report;
-    tn_phase_mark *grown = realloc(report->phases, (report->phase_count + 1) * sizeof(*grown));
-    if (!grown) {
-        r->error = TN_E_NOMEM;
-        return;
-    }
-    report->phases = grown;
-    grown[report->phase_count++] = (tn_phase_mark){.process = r->now.process, .phase = e->kind, .cause = e->aux2,
-                                                   .at_ns = tn_reader_ns(report->processes[r->now.process].reader, e->tsc)};
-}
-
 static void replay_process_end(replay *r)
 {
     for (uint32_t i = 0; i < r->blocks.count; i++) {
@@ -413,9 +400,6 @@ static void replay_event(replay *r, const tn_event *e)
     case TN_EV_CONTEXT:
         replay_context(r, e);
         break;
-    case TN_EV_PHASE:
-        replay_phase(r, e);
-        break;
     default: /* work, waits, graphs and the rest move no bytes */
         break;
     }
@@ -430,7 +414,7 @@ tn_error tn_replay(tn_report *report)
         return error;
     r.now.report = report;
     r.error = tn_watch_begin(report);
-    while (r.error == TN_OK && (r.now.event = tn_order_next(&order, &r.now.process, &r.now.ns))) {
+    while (r.error == TN_OK && (r.now.event = tn_order_next(&order, &r.now.process, &r.now.thread, &r.now.ns))) {
         replay_event(&r, r.now.event);
         if (r.error == TN_OK)
             r.error = tn_watch_event(&r.now);

@@ -62,6 +62,8 @@ static void (*const sections[])(tn_report *report, const tn_report_options *opti
     tn_text_head,
     tn_text_devices,
     tn_text_host,
+    tn_text_phases,
+    tn_text_serving,
     tn_text_sites,
     tn_text_apis,
     tn_text_coverage,

@@ -1,8 +1,13 @@
 /* The table of watchers. */
 #include "report/report_watch.h"
 
+#include "report/report_serving.h"
+#include "report/report_steps.h"
+
 /* Ends with NULL, so that it may be empty. */
 static const tn_watcher *const watchers[] = {
+    &tn_steps_watcher,
+    &tn_serving_watcher,
     NULL,
 };
 

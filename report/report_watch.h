@@ -8,6 +8,7 @@
 
 typedef struct tn_moment { /* one event at its place in the replay */
     tn_report *report;
+    uint32_t thread;       /* the journal's number of the thread that wrote the event; 0 where there is none */
     uint32_t process;      /* index in report->processes */
     uint64_t ns;           /* since the run's first process began to record, on the clock that the processes share */
     const tn_event *event; /* of type TN_EV_NONE: the process has ended; the last one of it */
