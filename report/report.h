@@ -22,6 +22,14 @@ typedef struct tn_report tn_report;
  * Where only some journals of a folder cannot be read, the others are reported and tn_report_warning() names
  * each bad one. `message` may not be NULL. */
 TN_MUST_USE tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPORT_MESSAGE]);
+typedef struct tn_report_load_options {
+    const char *at; /* stop the replay at this mark: its text, its number from 1 among the run's marks, or a phase's name; NULL: the end */
+    const struct tn_symbol_options *symbols; /* limits of names, report_symbol.h; NULL: the usual ones */
+} tn_report_load_options;
+
+/* The same, and TN_E_NOTFOUND where `at` never comes. The strings must outlive the report. */
+TN_MUST_USE tn_error tn_report_load_with(const char *path, const tn_report_load_options *options, tn_report **out,
+                                         char message[TN_REPORT_MESSAGE]);
 void tn_report_free(tn_report *report);
 
 /* 1 when the report holds everything that happened; 0 when a process dropped events or records or stopped recording, or
@@ -32,8 +40,11 @@ int tn_report_unread(const tn_report *report);
 /* The i-th warning, from 0: one sentence each; NULL past the end. Also printed at the head of the text. */
 const char *tn_report_warning(const tn_report *report, size_t i);
 
+typedef enum tn_report_by { TN_BY_STACKS = 0, TN_BY_LIBRARY, TN_BY_SITE, TN_BY_KIND, TN_BY_PHASE } tn_report_by;
+
 typedef struct tn_report_options {
-    size_t top;  /* sites shown in the text; 0: none */
+    size_t top;  /* sites, or rows of the table, shown in the text; 0: none */
+    tn_report_by by; /* sites with their stacks, or a table that adds up to the total */
     int full;    /* all frames of a stack, all rows of the coverage table */
 } tn_report_options;
 

@@ -19,6 +19,7 @@ typedef struct tn_block {
     uint32_t handle; /* of a mapping: its handle's block, TN_NO_INDEX = unknown */
     uint32_t refs;   /* of a VMM handle: releases that it still needs */
     uint8_t space, kind;
+    uint8_t phase;   /* in which it came */
     uint8_t used;    /* this element holds a block */
     uint8_t indexed; /* it can be found; a released handle that is still mapped cannot */
 } tn_block;

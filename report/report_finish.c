@@ -2,11 +2,12 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
-#include "report/report_model.h"
+#include "report/report_stat.h"
 
-static void add_left(tn_stat *s, size_t count)
+static void add_left(tn_stat *s, size_t count, const tn_moments *m)
 {
     for (size_t i = 0; i < count; i++) {
+        tn_stat_settle(&s[i], m);
         s[i].live_requested += s[i].left_requested;
         s[i].live_backed += s[i].left_backed;
     }
@@ -15,17 +16,21 @@ static void add_left(tn_stat *s, size_t count)
 /* From here on live means what was never freed, whether its process has ended or not. */
 static void finish_live(tn_report *report)
 {
+    static const tn_moments none;
     for (size_t i = 0; i < report->place_count; i++) {
         tn_place *p = &report->places[i];
-        add_left(&p->total, 1);
-        add_left(p->kinds, TN_KIND_COUNT);
-        if (p->apis)
-            add_left(p->apis, report->api_count * TN_KIND_COUNT);
+        add_left(&p->total, 1, &p->moments);
+        add_left(p->kinds, TN_KIND_COUNT, &p->moments);
+        add_left(p->phases, TN_PHASE_SERVING + 1, &p->moments);
+        if (p->apis) {
+            add_left(p->apis, report->api_count * TN_KIND_COUNT, &p->moments);
+            add_left(p->owners, report->owner_count, &p->moments);
+        }
     }
     for (size_t i = 0; i < report->row_count; i++)
-        add_left(&report->rows[i].stat, 1);
-    add_left(&report->reserved, 1);
-    add_left(&report->mapped, 1);
+        add_left(&report->rows[i].stat, 1, &report->places[report->rows[i].place].moments);
+    add_left(&report->reserved, 1, &none);
+    add_left(&report->mapped, 1, &none);
 }
 
 static int by_size(const void *a, const void *b, void *rows)

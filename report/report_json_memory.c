@@ -19,6 +19,31 @@ static json_t *api_stats(const tn_report *r, const tn_place *place)
     return array;
 }
 
+static void put_line(json_t *array, const char *key, const char *name, const tn_stat *s)
+{
+    if (!s->allocs && !s->frees && !s->refused)
+        return;
+    json_t *object = json_object();
+    tn_json_put_text(object, key, name);
+    tn_json_put_stat(object, s);
+    tn_json_append(array, object);
+}
+
+/* Lines that add up to the place's total. */
+static void put_sums(json_t *object, const tn_report *r, const tn_place *p)
+{
+    json_t *libraries = json_array(), *phases = json_array();
+    for (size_t i = 0; p->owners && i < r->owner_count; i++)
+        put_line(libraries, "library", r->owners[i], &p->owners[i]);
+    for (unsigned i = 0; i <= TN_PHASE_SERVING; i++)
+        put_line(phases, "phase", tn_phase_name(i), &p->phases[i]);
+    tn_json_put(object, "libraries", libraries);
+    tn_json_put(object, "born_in", phases);
+    tn_json_put(object, "peak_ns", p->moments.peak_epoch ? json_integer((json_int_t)p->moments.peak_ns) : json_null());
+    tn_json_put(object, "after_unload_ns", p->moments.low_epoch ? json_integer((json_int_t)p->moments.low_ns) : json_null());
+    tn_json_put(object, "unloaded_bytes", p->moments.low_epoch ? json_integer((json_int_t)p->moments.drop) : json_null());
+}
+
 static json_t *device_object(const tn_report *r, const tn_place *p)
 {
     static const char *const unmeasured[] = {"own_used_bytes", "baseline_bytes", "neighbour_bytes", "accounted_bytes",
@@ -37,6 +62,7 @@ static json_t *device_object(const tn_report *r, const tn_place *p)
         if (!tn_kind_is_host((uint8_t)k))
             tn_json_put(kinds, tn_kind_name(k), tn_json_stat_object(&p->kinds[k]));
     tn_json_put(object, "kinds", kinds);
+    put_sums(object, r, p);
     tn_json_put(object, "apis", api_stats(r, p));
     return object;
 }
@@ -48,6 +74,7 @@ json_t *tn_json_host(tn_report *r)
     tn_json_put(object, "pinned", tn_json_stat_object(&host->kinds[TN_KIND_PINNED]));
     tn_json_put(object, "registered", tn_json_stat_object(&host->kinds[TN_KIND_REGISTERED]));
     tn_json_put_integer(object, "ended_with_context", host->ended_with_context);
+    put_sums(object, r, host);
     tn_json_put(object, "apis", api_stats(r, host));
     tn_json_put(ranges, "reserved", tn_json_stat_object(&r->reserved));
     tn_json_put(ranges, "mapped", tn_json_stat_object(&r->mapped));

@@ -58,6 +58,8 @@ void tn_json_put_stat(json_t *object, const tn_stat *s)
     tn_json_put_integer(object, "allocs", s->allocs);
     tn_json_put_integer(object, "frees", s->frees);
     tn_json_put_integer(object, "refused", s->refused);
+    tn_json_put_integer(object, "at_peak_backed_bytes", s->at_peak);
+    tn_json_put_integer(object, "after_unload_backed_bytes", s->at_low);
 }
 
 json_t *tn_json_stat_object(const tn_stat *s)

@@ -19,7 +19,7 @@ void tn_json_put_field(json_t *object, const char *key, const char *field, size_
 void tn_json_put_version(json_t *object, const char *key, uint32_t version); /* 0: null */
 /* null for each key; the list ends with NULL. */
 void tn_json_put_nulls(json_t *object, const char *const *keys);
-/* The seven keys of a stat (docs/REPORT.md). */
+/* The nine keys of a stat (docs/REPORT.md). */
 void tn_json_put_stat(json_t *object, const tn_stat *s);
 json_t *tn_json_stat_object(const tn_stat *s);
 void tn_json_append(json_t *array, json_t *value);

@@ -91,6 +91,13 @@ json_t *tn_json_run(tn_report *r)
     for (size_t i = 0; i < r->warning_count; i++)
         tn_json_append(warnings, tn_json_text(r->warnings[i]));
     tn_json_put(object, "warnings", warnings);
+    json_t *at = r->stop.reached ? json_object() : json_null();
+    if (r->stop.reached) {
+        tn_json_put(at, "mark", r->stop.number ? json_integer(r->stop.number) : json_null());
+        tn_json_put_text(at, r->stop.number ? "text" : "phase", r->stop.text);
+        tn_json_put_integer(at, "at_ns", r->stop.ns);
+    }
+    tn_json_put(object, "at", at);
     tn_json_put(object, "complete", json_boolean(tn_report_complete(r)));
     return object;
 }

@@ -53,14 +53,17 @@ void tn_report_free(tn_report *report)
         free(p->site_of);
         free(p->place_of);
     }
-    for (size_t i = 0; i < report->place_count; i++)
+    for (size_t i = 0; i < report->place_count; i++) {
         free(report->places[i].apis);
+        free(report->places[i].owners);
+    }
     for (size_t i = 0; i < report->warning_count; i++)
         free(report->warnings[i]);
     free(report->processes);
     free(report->places);
     free(report->apis);
     free(report->sites);
+    free((void *)report->owners);
     free(report->rows);
     free(report->row_order);
     free(report->warnings);
@@ -205,7 +208,22 @@ static tn_error open_folder(tn_report *report, char message[TN_REPORT_MESSAGE])
     return error;
 }
 
+/* A mark that never came, and which did. */
+static void describe_stop(const tn_report *report, char message[TN_REPORT_MESSAGE])
+{
+    const tn_stop *stop = &report->stop;
+    if (stop->marks)
+        snprintf(message, TN_REPORT_MESSAGE, "%s: there is no mark or phase %s in this run, whose marks are %s", report->path, stop->wanted, stop->seen);
+    else
+        snprintf(message, TN_REPORT_MESSAGE, "%s: there is no mark or phase %s in this run, which has no marks", report->path, stop->wanted);
+}
+
 tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPORT_MESSAGE])
+{
+    return tn_report_load_with(path, &(tn_report_load_options){0}, out, message);
+}
+
+tn_error tn_report_load_with(const char *path, const tn_report_load_options *options, tn_report **out, char message[TN_REPORT_MESSAGE])
 {
     *out = NULL;
     message[0] = 0;
@@ -214,7 +232,8 @@ tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPOR
     if (!report)
         goto fail;
     report->path = strdup(path);
-    report->symbols = tn_symbols_new(NULL);
+    report->symbols = tn_symbols_new(options->symbols);
+    report->stop.wanted = options->at;
     if (!report->path || !report->symbols)
         goto fail;
     struct stat st;
@@ -235,6 +254,8 @@ tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPOR
         warn_about_processes(report);
         tn_alive_mark(report);
         error = tn_replay(report);
+        if (error == TN_E_NOTFOUND)
+            describe_stop(report, message);
     }
     if (error == TN_OK) {
         *out = report;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_owner.h"
+
 static tn_error add_api(tn_report *report, tn_process *p, uint32_t id, size_t *hint)
 {
     const char *name = NULL;
@@ -144,6 +146,30 @@ static tn_error number_process(tn_report *report, site_table *table, uint32_t in
     return error;
 }
 
+/* Every site's owner, by name: libraries of one name in several processes are one line. */
+static tn_error set_owners(tn_report *report)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < report->site_count; i++) {
+        const char *name = tn_owner_of_site(report, (uint32_t)i).name;
+        size_t k = 0;
+        while (k < report->owner_count && report->owners[k] != name && strcmp(report->owners[k], name) != 0)
+            k++;
+        if (k == room) {
+            size_t more = room ? room * 2 : 32;
+            const char **grown = realloc(report->owners, more * sizeof(*grown));
+            if (!grown)
+                return TN_E_NOMEM;
+            report->owners = grown;
+            room = more;
+        }
+        if (k == report->owner_count)
+            report->owners[report->owner_count++] = name;
+        report->sites[i].owner = (uint32_t)k;
+    }
+    return TN_OK;
+}
+
 /* Processes of one boot share CLOCK_MONOTONIC; otherwise only the wall clock is common to them. */
 static void set_clocks(tn_report *report)
 {
@@ -181,6 +207,8 @@ tn_error tn_merge(tn_report *report)
     for (size_t i = 0; i < report->process_count && error == TN_OK; i++)
         error = number_process(report, &table, (uint32_t)i);
     free(table.slots);
+    if (error == TN_OK)
+        error = set_owners(report);
     if (error == TN_OK)
         set_clocks(report);
     return error;

@@ -19,7 +19,16 @@ typedef struct tn_stat {
     uint64_t allocs, frees, refused; /* calls: granted; freed; answered with an error */
     uint64_t live_requested, peak_requested, live_backed, peak_backed;
     uint64_t left_requested, left_backed;
+    uint64_t at_peak, at_low; /* backed: at its place's peak; at the place's lowest point after its largest free-down */
+    uint32_t peak_epoch, low_epoch; /* of the moments for which those hold, while replaying */
 } tn_stat;
+
+/* The moments of one place that all its lines are asked for. */
+typedef struct tn_moments {
+    uint32_t peak_epoch, low_epoch; /* how often each was moved on; 0: there was none */
+    uint64_t peak, peak_ns;         /* backed bytes in sum; ns as tn_moment.ns */
+    uint64_t high, drop, low_ns;    /* the largest fall of the sum by frees, and when it ended */
+} tn_moments;
 
 /* Where memory is: places[TN_PLACE_HOST] is the host, the others are devices. */
 #define TN_PLACE_HOST 0u
@@ -29,9 +38,12 @@ typedef struct tn_place {
     uint32_t ordinal;        /* in the first process that named it; TN_DEVICE_NONE = unknown */
     const char *name;        /* NULL = no DEVICE record */
     uint64_t total_bytes;    /* 0 = unknown */
-    tn_stat total;           /* the kinds for which tn_kind_is_summed() */
+    tn_stat total;           /* the kinds for which tn_kind_is_summed(), host memory at the host alone */
     tn_stat kinds[TN_KIND_COUNT];
-    tn_stat *apis;           /* [api * TN_KIND_COUNT + kind] */
+    tn_stat *apis;           /* [api * TN_KIND_COUNT + kind]; NULL while nothing has happened here, as the next two */
+    tn_stat *owners;         /* [owner], of the kinds in the total; they add up to it */
+    tn_stat phases[TN_PHASE_SERVING + 1]; /* by the phase in which a block came; they add up to the total, too */
+    tn_moments moments;      /* of the total */
     uint64_t ended_with_context; /* blocks that a reset or a destroyed context ended */
 } tn_place;
 
@@ -45,6 +57,7 @@ typedef struct tn_site { /* one key, over all processes */
     uint64_t key;
     const tn_rec_site *record; /* NULL: no stack */
     uint32_t process;          /* whose module table the record's frames refer to */
+    uint32_t owner;            /* index in owners */
     uint32_t first_row;        /* chain through tn_row.next; TN_NO_INDEX ends it */
 } tn_site;
 
@@ -72,6 +85,17 @@ typedef struct tn_process {
     uint64_t replaced;       /* addresses handed out again although their free was never seen */
 } tn_process;
 
+/* Where the replay stopped short of the end: --at. */
+typedef struct tn_stop {
+    const char *wanted;  /* a mark's text or number, or a phase; NULL: the end */
+    int reached;
+    uint32_t number;     /* of the mark, from 1; 0: a phase */
+    const char *text;    /* the mark's, or the phase's name */
+    uint64_t ns;
+    char seen[512];      /* marks met so far, for who asked for another */
+    uint32_t marks;      /* how many */
+} tn_stop;
+
 struct tn_report {
     char *path;
     json_t *run;             /* run.json, or NULL */
@@ -79,6 +103,7 @@ struct tn_report {
     tn_place *places; size_t place_count;
     tn_api *apis; size_t api_count;
     tn_site *sites; size_t site_count;
+    const char **owners; size_t owner_count; /* names (report_owner.h) */
     tn_row *rows; size_t row_count;
     uint32_t *row_order;     /* indices of rows in the order of printing, once the replay is over */
     char **warnings; size_t warning_count;
@@ -88,6 +113,7 @@ struct tn_report {
     struct tn_steps *steps;     /* report_steps.h */
     struct tn_serving *serving; /* report_serving.h */
     char **texts; size_t text_count; /* what no journal holds */
+    tn_stop stop;
     int unread;    /* a journal, or a part of one, could not be read */
     int unwritten; /* a process dropped something or stopped recording */
 };

@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_at.h"
 #include "report/report_blocks.h"
 #include "report/report_merge.h"
 #include "report/report_order.h"
+#include "report/report_stat.h"
 #include "report/report_watch.h"
 
 typedef struct replay {
@@ -13,32 +15,9 @@ typedef struct replay {
     tn_blocks blocks;
     tn_moment now;    /* the event that is being replayed */
     size_t row_capacity;
-    tn_error error;   /* the first; TN_E_NOMEM is the only one there is */
+    tn_moments no_moments; /* of address ranges, which have none */
+    tn_error error;   /* the first; TN_E_NOMEM, or TN_E_NOTFOUND for a mark that never came */
 } replay;
-
-static void stat_add(tn_stat *s, uint64_t requested, uint64_t backed)
-{
-    s->live_requested += requested;
-    s->live_backed += backed;
-    if (s->live_requested > s->peak_requested)
-        s->peak_requested = s->live_requested;
-    if (s->live_backed > s->peak_backed)
-        s->peak_backed = s->live_backed;
-}
-
-static void stat_take(tn_stat *s, uint64_t requested, uint64_t backed)
-{
-    s->live_requested -= requested;
-    s->live_backed -= backed;
-}
-
-/* What is there when its process ends is no longer there, and yet was never freed. */
-static void stat_leave(tn_stat *s, uint64_t requested, uint64_t backed)
-{
-    stat_take(s, requested, backed);
-    s->left_requested += requested;
-    s->left_backed += backed;
-}
 
 static uint32_t api_index(const replay *r, uint32_t id)
 {
@@ -57,9 +36,11 @@ static uint32_t event_place(replay *r, const tn_event *e, uint8_t kind)
     uint32_t place = TN_PLACE_HOST;
     if (!tn_kind_is_host(kind))
         r->error = tn_merge_place(r->report, r->now.process, e->device, &place);
-    if (r->error == TN_OK && !r->report->places[place].apis) {
-        r->report->places[place].apis = calloc(r->report->api_count * TN_KIND_COUNT + 1, sizeof(tn_stat));
-        if (!r->report->places[place].apis)
+    tn_place *p = &r->report->places[place];
+    if (r->error == TN_OK && !p->apis) {
+        p->apis = calloc(r->report->api_count * TN_KIND_COUNT + 1, sizeof(tn_stat));
+        p->owners = calloc(r->report->owner_count + 1, sizeof(tn_stat));
+        if (!p->apis || !p->owners)
             r->error = TN_E_NOMEM;
     }
     return place;
@@ -100,19 +81,35 @@ static uint32_t event_row(replay *r, const tn_event *e, uint32_t place, uint32_t
 }
 
 /* The lines that one block or call counts in; NULL where it counts in none. */
-typedef struct lines { tn_stat *each[4]; } lines;
+enum { LINES = 6 };
+typedef struct lines { tn_stat *each[LINES]; tn_moments *moments; } lines;
 
-static lines lines_of(const tn_report *report, uint32_t place, uint8_t kind, uint32_t row, uint32_t api)
+static lines lines_of(const tn_report *report, uint32_t place, uint8_t kind, uint8_t phase, uint32_t row, uint32_t api)
 {
     tn_place *p = &report->places[place];
-    lines l = {{&p->kinds[kind], NULL, NULL, NULL}};
-    if (!tn_kind_is_host(kind) && tn_kind_is_summed(kind))
+    lines l = {{&p->kinds[kind]}, &p->moments};
+    if (tn_kind_is_summed(kind)) {
         l.each[1] = &p->total;
+        l.each[2] = &p->phases[phase];
+        if (row != TN_NO_INDEX)
+            l.each[3] = &p->owners[report->sites[report->rows[row].site].owner];
+    }
     if (row != TN_NO_INDEX)
-        l.each[2] = &report->rows[row].stat;
+        l.each[4] = &report->rows[row].stat;
     if (api != TN_NO_INDEX)
-        l.each[3] = &p->apis[(size_t)api * TN_KIND_COUNT + kind];
+        l.each[5] = &p->apis[(size_t)api * TN_KIND_COUNT + kind];
     return l;
+}
+
+static lines lines_of_block(const tn_report *report, const tn_block *b)
+{
+    return lines_of(report, b->place, b->kind, b->phase, b->row, b->api);
+}
+
+static void lines_changed(const replay *r, const lines *l, uint32_t place)
+{
+    if (l->each[1])
+        tn_moments_after(l->moments, r->report->places[place].total.live_backed, r->now.ns);
 }
 
 static void tell_watchers(replay *r, const tn_block *b, int8_t sign, tn_change_cause cause)
@@ -128,10 +125,11 @@ static void end_block(replay *r, uint32_t index, tn_change_cause cause)
 {
     const tn_block *b = &r->blocks.blocks[index];
     tell_watchers(r, b, -1, cause);
-    lines l = lines_of(r->report, b->place, b->kind, b->row, b->api);
-    for (int i = 0; i < 4; i++)
+    lines l = lines_of_block(r->report, b);
+    for (int i = 0; i < LINES; i++)
         if (l.each[i])
-            stat_take(l.each[i], b->requested, b->backed);
+            tn_stat_take(l.each[i], l.moments, b->requested, b->backed);
+    lines_changed(r, &l, b->place);
     tn_blocks_remove(&r->blocks, index);
 }
 
@@ -165,8 +163,8 @@ static void replay_alloc(replay *r, const tn_event *e)
     uint32_t row = r->error == TN_OK ? event_row(r, e, place, api) : TN_NO_INDEX;
     if (r->error != TN_OK)
         return;
-    lines l = lines_of(r->report, place, e->kind, row, api);
-    for (int i = 0; i < 4; i++) {
+    lines l = lines_of(r->report, place, e->kind, e->phase, row, api);
+    for (int i = 0; i < LINES; i++) {
         if (!l.each[i])
             continue;
         if (e->result != 0)
@@ -183,21 +181,22 @@ static void replay_alloc(replay *r, const tn_event *e)
         end_block(r, old, TN_CHANGE_REPLACED);
     }
     tn_block block = {.addr = e->addr, .requested = e->bytes, .backed = e->aux, .process = r->now.process, .ctx = e->ctx,
-                      .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind,
+                      .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind, .phase = e->phase,
                       .born_ns = r->now.ns};
     uint32_t index;
     r->error = tn_blocks_add(&r->blocks, &block, &index);
-    for (int i = 0; i < 4 && r->error == TN_OK; i++)
+    for (int i = 0; i < LINES && r->error == TN_OK; i++)
         if (l.each[i])
-            stat_add(l.each[i], e->bytes, e->aux);
+            tn_stat_add(l.each[i], l.moments, e->bytes, e->aux);
+    lines_changed(r, &l, place);
     tell_watchers(r, &block, 1, TN_CHANGE_CALL);
 }
 
 /* A free counts in the block's lines and in its own call's. */
 static void count_free(replay *r, const tn_block *b, uint32_t api)
 {
-    lines l = lines_of(r->report, b->place, b->kind, b->row, api);
-    for (int i = 0; i < 4; i++)
+    lines l = lines_of(r->report, b->place, b->kind, b->phase, b->row, api);
+    for (int i = 0; i < LINES; i++)
         if (l.each[i])
             l.each[i]->frees++;
 }
@@ -238,7 +237,7 @@ static void add_range(replay *r, const tn_event *e, uint8_t space, tn_stat *stat
     stat->allocs++;
     uint32_t old = tn_blocks_find(&r->blocks, r->now.process, space, e->addr);
     if (old != TN_BLOCK_NONE) {
-        stat_take(stat, r->blocks.blocks[old].requested, 0);
+        tn_stat_take(stat, &r->no_moments, r->blocks.blocks[old].requested, 0);
         tn_blocks_remove(&r->blocks, old);
     }
     tn_block block = {.addr = e->addr, .requested = e->bytes, .process = r->now.process, .handle = TN_NO_INDEX, .space = space};
@@ -249,14 +248,14 @@ static void add_range(replay *r, const tn_event *e, uint8_t space, tn_stat *stat
     }
     uint32_t index;
     r->error = tn_blocks_add(&r->blocks, &block, &index);
-    stat_add(stat, e->bytes, 0);
+    tn_stat_add(stat, &r->no_moments, e->bytes, 0);
 }
 
 static void drop_range(replay *r, uint32_t index, tn_stat *stat)
 {
     tn_block b = r->blocks.blocks[index];
     stat->frees++;
-    stat_take(stat, b.requested, 0);
+    tn_stat_take(stat, &r->no_moments, b.requested, 0);
     tn_blocks_remove(&r->blocks, index);
     if (b.handle == TN_NO_INDEX)
         return;
@@ -353,14 +352,16 @@ static void replay_process_end(replay *r)
         const tn_block *b = &r->blocks.blocks[i];
         if (!b->used || b->process != r->now.process)
             continue;
-        lines l = {{b->space == TN_BLOCK_RESERVATION ? &r->report->reserved : &r->report->mapped}};
+        lines l = {{b->space == TN_BLOCK_RESERVATION ? &r->report->reserved : &r->report->mapped}, &r->no_moments};
         if (b->space != TN_BLOCK_RESERVATION && b->space != TN_BLOCK_MAPPING) {
-            l = lines_of(r->report, b->place, b->kind, b->row, b->api);
+            l = lines_of_block(r->report, b);
             tell_watchers(r, b, -1, TN_CHANGE_PROCESS_END);
         }
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < LINES; k++)
             if (l.each[k])
-                stat_leave(l.each[k], b->requested, b->backed);
+                tn_stat_leave(l.each[k], l.moments, b->requested, b->backed);
+        if (l.each[1])
+            tn_moments_leave(l.moments, b->backed);
         tn_blocks_remove(&r->blocks, i);
     }
 }
@@ -418,7 +419,11 @@ tn_error tn_replay(tn_report *report)
         replay_event(&r, r.now.event);
         if (r.error == TN_OK)
             r.error = tn_watch_event(&r.now);
+        if (tn_at_reached(&r.now))
+            break;
     }
+    if (r.error == TN_OK && report->stop.wanted && !report->stop.reached)
+        r.error = TN_E_NOTFOUND;
     if (r.error == TN_OK)
         r.error = tn_watch_end(report);
     tn_order_end(&order);

@@ -62,6 +62,7 @@ static void (*const sections[])(tn_report *report, const tn_report_options *opti
     tn_text_head,
     tn_text_devices,
     tn_text_host,
+    tn_text_by,
     tn_text_phases,
     tn_text_serving,
     tn_text_sites,

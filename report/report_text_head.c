@@ -49,6 +49,14 @@ void tn_text_head(tn_report *r, const tn_report_options *options, FILE *out)
         fprintf(out, "             %zu with buffered journals: being killed may lose each thread's last events\n", buffered);
     if (own_walk)
         fprintf(out, "             %zu without libunwind: stacks end at the first frame without a frame pointer\n", own_walk);
+    if (r->stop.reached) {
+        fprintf(out, "  state at   %s ", r->stop.number ? "mark" : "the beginning of");
+        if (r->stop.number)
+            fprintf(out, "%" PRIu32 " ", r->stop.number);
+        tn_text_clean(out, r->stop.text ? r->stop.text : "", 48);
+        fprintf(out, ", %s after the start; what came later is left out\n\n", tn_format_duration(r->stop.ns, a));
+        return;
+    }
     fputs("  Below, live is what each process had not freed at its end (or so far), all processes together;\n"
           "  peak is the most that was there at one time.\n", out);
     fputc('\n', out);

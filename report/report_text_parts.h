@@ -22,6 +22,7 @@ void tn_text_warnings(tn_report *report, const tn_report_options *options, FILE 
 void tn_text_head(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_devices(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_host(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_by(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_phases(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_serving(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_sites(tn_report *report, const tn_report_options *options, FILE *out);

@@ -128,6 +128,8 @@ void tn_text_sites(tn_report *r, const tn_report_options *options, FILE *out)
 {
     size_t shown = options->top < r->row_count ? options->top : r->row_count;
     reasons names = {0}, lines = {0};
+    if (options->by != TN_BY_STACKS)
+        return;
     if (shown == r->row_count)
         fprintf(out, "Sites (%zu, by peak backed bytes)\n", shown);
     else

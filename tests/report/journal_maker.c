@@ -123,6 +123,11 @@ void jm_site(jm *j, uint32_t id, uint64_t key, uint32_t frame_count, const uint6
     add_record(j, TN_REC_SITE, &record, sizeof(record), list, frame_count * sizeof(list[0]));
 }
 
+void jm_string(jm *j, uint32_t id, const char *text)
+{
+    add_record(j, TN_REC_STRING, &id, sizeof(id), text, strlen(text) + 1);
+}
+
 void jm_coverage(jm *j, uint32_t what, const char *text)
 {
     tn_rec_coverage record = {.what = what};

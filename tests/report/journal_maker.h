@@ -24,6 +24,7 @@ void jm_device(jm *j, uint32_t ordinal, uint8_t uuid, uint64_t total_bytes, cons
 void jm_module(jm *j, uint32_t id, const char *build_id, const char *path);
 /* `frames`: pairs of module and offset. */
 void jm_site(jm *j, uint32_t id, uint64_t key, uint32_t frame_count, const uint64_t (*frames)[2]);
+void jm_string(jm *j, uint32_t id, const char *text); /* named by MARK events */
 void jm_coverage(jm *j, uint32_t what, const char *text);
 void jm_count(jm *j, uint16_t api, uint64_t calls, uint64_t resolved);
 
