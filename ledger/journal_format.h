@@ -25,6 +25,7 @@
 #define TN_COUNTERS (2u * TN_API_MAX)         /* [0,MAX) calls, [MAX,2*MAX) addresses handed out by a resolver */
 #define TN_COUNTER_SLOTS ((TN_CHUNK_BYTES - 64u) / (TN_COUNTERS * 8u)) /* 6 */
 #define TN_FRAMES_MAX 16u
+#define TN_PYTHON_FRAMES_MAX 8u
 #define TN_JOURNAL_SUFFIX ".tnj"
 
 /* Header flags. */
@@ -117,7 +118,7 @@ typedef enum tn_event_type {
     TN_EV_GRAPH,        /* kind = TN_GRAPH_*; addr = exec or graph, aux = graph (instantiate, update), bytes = nodes */
     TN_EV_GRAPH_NODE,   /* kind = TN_NODE_*; addr = exec (FREE: graph), bytes = start of the block held, aux = its bytes and
                          * aux2 = its site if known; UNREADABLE: aux2 = nodes that could not be read */
-    TN_EV_QUERY,        /* memory query: bytes = free (0: only the total was asked), aux = total, aux2 = n-th query of this site on this device, from 1 */
+    TN_EV_QUERY,        /* memory query: bytes = free (0: only the total was asked), aux = total, aux2 = n-th query of this native site on this device, from 1 */
     TN_EV_EXPORT,       /* kind = TN_EXPORT_*; addr = pointer (may be inside a block), handle or pool; aux = handle type, size or handle got */
     TN_EV_PEER,         /* kind = TN_PEER_*; addr = peer context or pool, bytes = device that gets access (pool) */
     TN_EV_POOL,         /* kind = TN_POOL_*; addr = pool, bytes = value, aux = attribute; by kind, see docs/JOURNAL.md */
@@ -183,6 +184,8 @@ enum {
     TN_REC_DEVICE,   /* tn_rec_device + name */
     TN_REC_STRING,   /* u32 id, then text */
     TN_REC_COVERAGE, /* tn_rec_coverage + text: what the shim could not reach, turned off, or found remarkable */
+    TN_REC_PYTHON,   /* tn_rec_python + file + qualified name: a Python function */
+    TN_REC_PYTHON_SITE, /* tn_rec_python_site + frames: a site with a Python part */
 };
 
 typedef struct tn_rec_api { uint16_t id; uint8_t level, klass; } tn_rec_api; /* level: TN_LEVEL_* */
@@ -205,6 +208,16 @@ typedef struct tn_rec_site {
     struct tn_frame { uint32_t module, reserved; uint64_t offset; } frames[]; /* return addresses, deepest (nearest the call) first */
 } tn_rec_site;
 enum { TN_SF_CUT = 1 /* more than TN_FRAMES_MAX frames */, TN_SF_OWN_WALK = 2, TN_SF_CALLER_ONLY = 4 };
+
+typedef struct tn_rec_python { uint32_t id, first_line; } tn_rec_python;
+/* Its native frames are those of the SITE record `native`, its own id is from the same series. */
+typedef struct tn_rec_python_site {
+    uint32_t id, native;
+    uint64_t key;            /* 64-bit hash of the Python frames; equal in every run of the same source text */
+    uint32_t frame_count, flags; /* TN_PF_* */
+    struct tn_python_frame { uint32_t function, line; } frames[]; /* innermost first; function: id of a PYTHON record; line 0: none */
+} tn_rec_python_site;
+enum { TN_PF_CUT = 1 /* more than TN_PYTHON_FRAMES_MAX frames */ };
 
 typedef struct tn_rec_device { uint32_t ordinal; uint8_t uuid[16]; uint32_t reserved; uint64_t total_bytes; } tn_rec_device;
 typedef struct tn_rec_coverage { uint32_t what, reserved; } tn_rec_coverage; /* what: TN_COV_* */

@@ -27,7 +27,9 @@ size_t tn_reader_thread_count(const tn_reader *r);
 /* Tables; NULL when there is no such id. */
 const tn_rec_module *tn_reader_module(const tn_reader *r, uint32_t id);
 const char *tn_reader_module_path(const tn_reader *r, uint32_t id);
-const tn_rec_site *tn_reader_site(const tn_reader *r, uint32_t id);
+const tn_rec_site *tn_reader_site(const tn_reader *r, uint32_t id); /* of a site with a Python part: its native site's */
+const tn_rec_python_site *tn_reader_site_python(const tn_reader *r, uint32_t id); /* NULL: no Python part */
+const tn_rec_python *tn_reader_python(const tn_reader *r, uint32_t id, const char **file, const char **name);
 uint32_t tn_reader_site_end(const tn_reader *r); /* one past the largest site id */
 const tn_rec_api *tn_reader_api(const tn_reader *r, uint32_t id, const char **name);
 uint32_t tn_reader_api_end(const tn_reader *r);

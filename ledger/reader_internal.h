@@ -32,7 +32,7 @@ struct tn_reader {
     uint32_t *order;      /* events in order, as offset / 64 */
     size_t event_count, cursor;
 
-    tn_table modules, sites, apis, devices, strings;
+    tn_table modules, sites, apis, devices, strings, pythons, python_sites;
     const tn_rec_coverage **coverage;
     size_t coverage_count, coverage_room;
     uint64_t counters[TN_COUNTERS];

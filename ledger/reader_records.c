@@ -60,6 +60,26 @@ static int site_is_sound(const unsigned char *p, uint32_t bytes)
     return bytes - sizeof *site >= site->frame_count * sizeof site->frames[0];
 }
 
+/* Two texts behind the fixed part: file and name. */
+static int python_is_sound(const unsigned char *p, uint32_t bytes)
+{
+    const tn_rec_python *python = (const tn_rec_python *)p;
+    if (bytes < sizeof *python || python->id >= TN_ID_MAX)
+        return 0;
+    const unsigned char *text = p + sizeof *python, *end = p + bytes;
+    const unsigned char *file_end = memchr(text, '\0', (size_t)(end - text));
+    return file_end != NULL && memchr(file_end + 1, '\0', (size_t)(end - file_end - 1)) != NULL;
+}
+
+static int python_site_is_sound(const unsigned char *p, uint32_t bytes)
+{
+    const tn_rec_python_site *site = (const tn_rec_python_site *)p;
+    if (bytes < sizeof *site || site->id < TN_SITE_FIRST || site->id >= TN_ID_MAX || site->native < TN_SITE_FIRST ||
+        site->native >= site->id || site->frame_count > TN_PYTHON_FRAMES_MAX)
+        return 0;
+    return bytes - sizeof *site >= site->frame_count * sizeof site->frames[0];
+}
+
 /* *bad is set for a record that is not what its type says. */
 static tn_error take(tn_reader *r, uint32_t type, const unsigned char *p, uint32_t bytes, int *bad)
 {
@@ -107,6 +127,16 @@ static tn_error take(tn_reader *r, uint32_t type, const unsigned char *p, uint32
             return TN_OK;
         *bad = 0;
         return enter_coverage(r, p);
+    case TN_REC_PYTHON:
+        if (!python_is_sound(p, bytes))
+            return TN_OK;
+        *bad = 0;
+        return enter(&r->pythons, ((const tn_rec_python *)p)->id, p);
+    case TN_REC_PYTHON_SITE:
+        if (!python_site_is_sound(p, bytes))
+            return TN_OK;
+        *bad = 0;
+        return enter(&r->python_sites, ((const tn_rec_python_site *)p)->id, p);
     default:
         return TN_OK;
     }
@@ -143,6 +173,8 @@ void tn_reader_free_records(tn_reader *r)
     free(r->apis.at);
     free(r->devices.at);
     free(r->strings.at);
+    free(r->pythons.at);
+    free(r->python_sites.at);
     free(r->coverage);
 }
 
@@ -159,12 +191,26 @@ const char *tn_reader_module_path(const tn_reader *r, uint32_t id)
 
 const tn_rec_site *tn_reader_site(const tn_reader *r, uint32_t id)
 {
-    return lookup(&r->sites, id);
+    const tn_rec_python_site *python = lookup(&r->python_sites, id);
+    return lookup(&r->sites, python == NULL ? id : python->native);
+}
+
+const tn_rec_python_site *tn_reader_site_python(const tn_reader *r, uint32_t id)
+{
+    return lookup(&r->python_sites, id);
+}
+
+const tn_rec_python *tn_reader_python(const tn_reader *r, uint32_t id, const char **file, const char **name)
+{
+    const tn_rec_python *python = lookup(&r->pythons, id);
+    *file = python == NULL ? NULL : (const char *)(python + 1);
+    *name = python == NULL ? NULL : *file + strlen(*file) + 1;
+    return python;
 }
 
 uint32_t tn_reader_site_end(const tn_reader *r)
 {
-    return r->sites.end;
+    return r->sites.end > r->python_sites.end ? r->sites.end : r->python_sites.end;
 }
 
 const tn_rec_api *tn_reader_api(const tn_reader *r, uint32_t id, const char **name)

@@ -59,6 +59,32 @@ static json_t *frame_object(tn_report *r, const tn_site *site, uint32_t i)
     return object;
 }
 
+static json_t *python_frame_object(const tn_report *r, const tn_site *site, uint32_t i)
+{
+    const struct tn_python_frame *frame = &site->python->frames[i];
+    const char *file = NULL, *name = NULL;
+    const tn_rec_python *python = tn_reader_python(r->processes[site->process].reader, frame->function, &file, &name);
+    json_t *object = json_object();
+    tn_json_put_text(object, "function", name);
+    tn_json_put_text(object, "file", file);
+    tn_json_put(object, "line", frame->line ? json_integer(frame->line) : json_null());
+    tn_json_put(object, "first_line", python ? json_integer(python->first_line) : json_null());
+    return object;
+}
+
+static void put_python(const tn_report *r, const tn_site *site, json_t *object)
+{
+    json_t *frames = json_array();
+    if (site->python)
+        tn_json_put_hex(object, "python_key", site->python->key, 16, "");
+    else
+        tn_json_put(object, "python_key", json_null());
+    for (uint32_t i = 0; site->python && i < site->python->frame_count; i++)
+        tn_json_append(frames, python_frame_object(r, site, i));
+    tn_json_put(object, "python_cut", json_boolean(site->python && site->python->flags & TN_PF_CUT));
+    tn_json_put(object, "python_frames", frames);
+}
+
 static json_t *site_object(tn_report *r, const tn_row *row)
 {
     const tn_site *site = &r->sites[row->site];
@@ -77,6 +103,7 @@ static json_t *site_object(tn_report *r, const tn_row *row)
     tn_json_put_text(object, "owner", strcmp(owner, TN_OWNER_UNKNOWN) == 0 ? NULL : owner);
     tn_json_put(object, "cut", json_boolean(site->record && site->record->flags & TN_SF_CUT));
     tn_json_put(object, "frames", frames);
+    put_python(r, site, object);
     return object;
 }
 

@@ -60,15 +60,22 @@ static tn_error add_place(tn_report *report, const tn_rec_device *record, const 
     return TN_OK;
 }
 
+static uint64_t python_key(const tn_rec_python_site *python)
+{
+    return python ? python->key : 0;
+}
+
 /* Sites by key. Open addressing over indices into report->sites; only alive while loading. */
 typedef struct site_table { uint32_t *slots; size_t mask, used; } site_table;
 
-static uint32_t *site_slot(const tn_report *report, const site_table *table, uint64_t key, int stack)
+static uint32_t *site_slot(const tn_report *report, const site_table *table, uint64_t key, const tn_rec_python_site *python, int stack)
 {
-    size_t i = (size_t)((key ^ (key >> 32)) * 0x9e3779b97f4a7c15u >> 20) & table->mask;
+    uint64_t both = key ^ python_key(python);
+    size_t i = (size_t)((both ^ (both >> 32)) * 0x9e3779b97f4a7c15u >> 20) & table->mask;
     while (table->slots[i] != TN_NO_INDEX) {
         const tn_site *site = &report->sites[table->slots[i]];
-        if (site->key == key && (site->record != NULL) == stack)
+        if (site->key == key && (site->record != NULL) == stack && (site->python != NULL) == (python != NULL) &&
+            python_key(site->python) == python_key(python))
             break;
         i = (i + 1) & table->mask;
     }
@@ -91,19 +98,20 @@ static tn_error grow_sites(tn_report *report, site_table *table)
     free(table->slots);
     *table = (site_table){.slots = slots, .mask = size - 1, .used = table->used};
     for (size_t i = 0; i < report->site_count; i++)
-        *site_slot(report, table, sites[i].key, sites[i].record != NULL) = (uint32_t)i;
+        *site_slot(report, table, sites[i].key, sites[i].python, sites[i].record != NULL) = (uint32_t)i;
     return TN_OK;
 }
 
-static tn_error add_site(tn_report *report, site_table *table, uint32_t process, uint64_t key, const tn_rec_site *record, uint32_t *out)
+static tn_error add_site(tn_report *report, site_table *table, uint32_t process, uint64_t key, const tn_rec_site *record,
+                         const tn_rec_python_site *python, uint32_t *out)
 {
     tn_error error = grow_sites(report, table);
     if (error != TN_OK)
         return error;
-    uint32_t *slot = site_slot(report, table, key, record != NULL);
+    uint32_t *slot = site_slot(report, table, key, python, record != NULL);
     if (*slot == TN_NO_INDEX) {
         report->sites[report->site_count] =
-            (tn_site){.key = key, .record = record, .process = process, .first_row = TN_NO_INDEX};
+            (tn_site){.key = key, .python = python, .record = record, .process = process, .first_row = TN_NO_INDEX};
         *slot = (uint32_t)report->site_count++;
         table->used++;
     }
@@ -136,12 +144,12 @@ static tn_error number_process(tn_report *report, site_table *table, uint32_t in
     }
     /* The two site ids that stand for no stack are one line each, told apart by their key. */
     for (uint32_t id = 0; id < TN_SITE_FIRST && error == TN_OK; id++)
-        error = add_site(report, table, index, id, NULL, &p->site_of[id]);
+        error = add_site(report, table, index, id, NULL, NULL, &p->site_of[id]);
     for (uint32_t id = TN_SITE_FIRST; id < p->site_end && error == TN_OK; id++) {
         const tn_rec_site *record = tn_reader_site(p->reader, id);
         p->site_of[id] = TN_NO_INDEX;
         if (record)
-            error = add_site(report, table, index, record->key, record, &p->site_of[id]);
+            error = add_site(report, table, index, record->key, record, tn_reader_site_python(p->reader, id), &p->site_of[id]);
     }
     return error;
 }

@@ -53,8 +53,9 @@ typedef struct tn_api { /* one name, over all processes */
     uint64_t resolved, calls;
 } tn_api;
 
-typedef struct tn_site { /* one key, over all processes */
+typedef struct tn_site { /* one key (native and Python), over all processes */
     uint64_t key;
+    const tn_rec_python_site *python; /* NULL: no Python part */
     const tn_rec_site *record; /* NULL: no stack */
     uint32_t process;          /* whose module table the record's frames refer to */
     uint32_t owner;            /* index in owners */

@@ -87,6 +87,7 @@ static void print_stack(tn_report *r, const tn_row *row, int full, reasons *name
                                             : "       no stack was recorded\n", out);
         return;
     }
+    tn_text_python(r, site, full, out);
     tn_stack stack;
     tn_stack_of(r, row->site, !full, &stack);
     uint32_t shown = full || stack.count <= SHORT_STACK ? stack.count : SHORT_STACK - 1;
@@ -103,9 +104,13 @@ static void print_stack(tn_report *r, const tn_row *row, int full, reasons *name
 static void print_row(tn_report *r, const tn_row *row, size_t number, FILE *out)
 {
     char where[TN_FIGURE], a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE], d[TN_FIGURE];
+    const tn_site *site = &r->sites[row->site];
     const tn_stat *s = &row->stat;
     tn_text_place(&r->places[row->place], row->place == TN_PLACE_HOST, where);
-    fprintf(out, "%4zu. %016" PRIx64 "  %s, %s, ", number, r->sites[row->site].key, where, tn_kind_name(row->kind));
+    fprintf(out, "%4zu. %016" PRIx64, number, site->key);
+    if (site->python)
+        fprintf(out, "/%016" PRIx64, site->python->key);
+    fprintf(out, "  %s, %s, ", where, tn_kind_name(row->kind));
     for (unsigned i = 0; i < row->api_count; i++)
         fprintf(out, "%s%s", i ? " " : "", r->apis[row->apis[i]].name);
     fprintf(out, "\n      peak %s (backed %s), live %s (backed %s); %" PRIu64 " alloc%s, %" PRIu64 " free%s", tn_format_bytes(s->peak_requested, a),

@@ -205,3 +205,11 @@ uint32_t tn_site_intern(tn_journal *journal, uint64_t key, const tn_site_frame *
     site_count++;
     return s->id;
 }
+
+uint32_t tn_site_new_id(void)
+{
+    tn_tables_lock();
+    uint32_t id = next_id++;
+    tn_tables_unlock();
+    return id;
+}

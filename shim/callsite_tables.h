@@ -57,4 +57,7 @@ typedef struct tn_site_frame {
  * TN_SITE_NONE: no memory. Lock held. */
 uint32_t tn_site_intern(tn_journal *journal, uint64_t key, const tn_site_frame *frames, uint32_t n, uint32_t outer_api, uint32_t flags);
 
+/* An id of the same series for a site that is described elsewhere (python_places.c). Takes the lock. */
+uint32_t tn_site_new_id(void);
+
 #endif

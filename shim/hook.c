@@ -17,6 +17,7 @@
 #include "shim/modules.h"
 #include "shim/pages.h"
 #include "shim/phase.h"
+#include "shim/python.h"
 #include "shim/real.h"
 #include "shim/version.h"
 
@@ -189,6 +190,7 @@ static int start(void)
         tn_journal_set_flags(journal, TN_HF_UNWIND_OWN);
         tn_coverage(TN_COV_NO_LIBUNWIND, "no libunwind.so.8 beside libtenure.so that loads here; frames were walked by frame pointer");
     }
+    tn_python_start();
     return RECORDING;
 }
 
@@ -323,7 +325,10 @@ uint32_t tn_frame_site(tn_hook_frame *f)
     tn_thread *t = f->thread;
     if (!f->on) return TN_SITE_NONE;
     if (f->nested) return TN_SITE_NO_STACK;
-    if (t->outer.site == TN_SITE_NONE) t->outer.site = tn_callsite(t->outer.caller, t->outer.stack, t->outer.api);
+    if (t->outer.site == TN_SITE_NONE) {
+        t->outer.native = tn_callsite(t->outer.caller, t->outer.stack, t->outer.api);
+        t->outer.site = tn_python_site(journal, t->outer.native);
+    }
     return t->outer.site;
 }
 

@@ -18,6 +18,7 @@ typedef struct tn_outer {
     const void *caller; /* its return address */
     const void *stack;  /* its frame address, which says where on the stack that stands */
     uint32_t site;      /* TN_SITE_NONE until somebody asks */
+    uint32_t native;    /* the same without the Python part */
     uint16_t api;
     uint8_t level;
 } tn_outer;

@@ -8,6 +8,7 @@
 #include "shim/callsite.h"
 #include "shim/hooks.h"
 #include "shim/modules.h"
+#include "shim/python.h"
 #include "shim/real.h"
 
 typedef void *(*dlsym_fn)(void *, const char *);
@@ -73,6 +74,7 @@ TN_EXPORT int dlclose(void *handle)
     if (!tn_wanted()) return tn_real_dlclose(handle);
     tn_look_for_bypass();
     tn_callsite_dlclose_begin();
+    tn_python_dlclose_begin();
     int r = tn_real_dlclose(handle), saved = errno;
     tn_callsite_dlclose_end();
     tn_driver_forget();

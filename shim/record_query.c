@@ -6,7 +6,7 @@
 #include "shim/map.h"
 #include "shim/record.h"
 
-static tn_map ordinals = TN_MAP_INIT; /* (site, device) -> queries so far */
+static tn_map ordinals = TN_MAP_INIT; /* (native site, device) -> queries so far */
 
 /* An event of the current context with its site, or NULL. */
 static tn_event *plain_event(tn_hook_frame *f)
@@ -28,7 +28,7 @@ static void query(tn_hook_frame *f, uint64_t free_bytes, uint64_t total, int dev
     if (device >= 0) e->device = (uint8_t)device;
     e->bytes = free_bytes;
     e->aux = total;
-    e->aux2 = f->nested ? 0 : tn_map_count(&ordinals, e->site, e->device);
+    e->aux2 = f->nested ? 0 : tn_map_count(&ordinals, f->thread->outer.native, e->device);
     tn_journal_commit(e, TN_EV_QUERY);
     f->thread->recorded++;
 }

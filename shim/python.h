@@ -1,0 +1,33 @@
+/* The second part of a site: which Python functions, at which lines, called the hook. Native frames do not tell them apart, since CPython runs
+ * Python-to-Python calls in one C frame. A thread inside a C call does not change its own chain of Python frames, so the chain is read without
+ * the interpreter's lock, by recorded layouts: no reference is taken, nothing is allocated, nothing but the thread's state is asked for.
+ * Any thread, not from a signal handler inside a hook; no lock of ours is held around the loader. errno is kept.
+ *
+ * What makes a name right: every code object in the chain is running and therefore alive, and so are its strings. A remembered chain is the
+ * present one only if each frame runs the same code address at the same instruction, and each code object is the one that was read: from
+ * 3.12 by its serial number, which no other code object of the main interpreter ever has, before that and in other interpreters by its
+ * names and the part of its line table that decides, compared byte by byte. Addresses are used again, contents and serials are not.
+ *
+ * What makes it safe: while the interpreter ends nothing is read. That end takes the states of other threads down while they may still be in a
+ * call, so any thread but the interpreter's main one reads through the kernel, which fails where memory has gone, and looks again
+ * afterwards whether the end has begun. In a forked child that only forwards no site is asked for. */
+#ifndef TENURE_SHIM_PYTHON_H
+#define TENURE_SHIM_PYTHON_H
+
+#include <stdint.h>
+
+#include "ledger/journal.h"
+
+/* Once, at the first CUDA start, before the first tn_python_site(). One that is loaded later is noticed at the next new native site. */
+void tn_python_start(void);
+
+/* The site of a call from the native site `native` and the innermost TN_PYTHON_FRAMES_MAX Python functions of this thread; `native` itself where
+ * the thread runs no Python code. Frames that the interpreter does not show either (its own, and functions that have not begun yet) are left out.
+ *
+ * Costs on a warm hit of a chain of 8 frames, ns (tests/python/bench.sh; 2-core VM): see docs/MEASUREMENTS.md. */
+uint32_t tn_python_site(tn_journal *journal, uint32_t native);
+
+/* Before the real dlclose, after the epoch has been raised: waits (a second at most) until no thread is inside an interpreter that can be unloaded. */
+void tn_python_dlclose_begin(void);
+
+#endif
