@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int ends_with(const char *text, const char *suffix)
 {
@@ -52,6 +54,34 @@ int tn_control_find_run(const char *folder, tn_control_set *out, char message[TN
         }
     }
     closedir(dir);
+    return 0;
+}
+
+int tn_control_refresh(const char *folder, tn_control_set *set)
+{
+    struct stat st;
+    char message[TN_CONTROL_MESSAGE];
+    if (stat(folder, &st) != 0)
+        return -1;
+    /* A file that came within the clock's own step may have left no trace in the time: what is young is read again. */
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int young = now.tv_sec - st.st_mtim.tv_sec <= 1;
+    if (!set->each || st.st_mtim.tv_sec != set->changed.tv_sec || st.st_mtim.tv_nsec != set->changed.tv_nsec || (young && set->count == 0)) {
+        tn_control_set_close(set);
+        if (tn_control_find_run(folder, set, message) != 0)
+            return -1;
+        set->changed = st.st_mtim;
+    }
+    for (size_t i = 0; i < set->count;) {
+        if (kill((pid_t)set->each[i].block->pid, 0) == 0 || errno != ESRCH) {
+            i++;
+            continue;
+        }
+        tn_control_close(&set->each[i]);
+        set->each[i] = set->each[--set->count];
+        set->gone++;
+    }
     return 0;
 }
 

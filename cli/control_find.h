@@ -4,6 +4,7 @@
 #define TENURE_CLI_CONTROL_FIND_H
 
 #include <stddef.h>
+#include <time.h>
 
 #include "ledger/control_client.h"
 
@@ -12,12 +13,16 @@ typedef struct tn_control_set {
     size_t count;
     size_t gone;       /* blocks whose process is there no longer */
     size_t unreadable; /* blocks that could not be opened */
+    struct timespec changed; /* of the folder, when it was read; tn_control_refresh's */
 } tn_control_set;
 
 #define TN_CONTROL_MESSAGE 4400
 
 /* All living processes that record into `folder`. 0, also where there is none; -1 with a sentence where it cannot be read. */
 int tn_control_find_run(const char *folder, tn_control_set *out, char message[TN_CONTROL_MESSAGE]);
+/* Makes *set, all zeros at first, hold the living processes that record into `folder`. Cheap where no journal has come since the last
+ * call with this set: then only whether the processes are there is looked at. 0, or -1 where the folder cannot be read. */
+int tn_control_refresh(const char *folder, tn_control_set *set);
 /* The block that the process has mapped. 0, or -1 with a sentence. */
 int tn_control_find_pid(long pid, tn_control_set *out, char message[TN_CONTROL_MESSAGE]);
 void tn_control_set_close(tn_control_set *set);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -27,14 +28,18 @@ static int make_pipe(int ends[2])
     return error;
 }
 
-static int wait_for(pid_t child, const sigset_t *awaited)
+static int wait_for(pid_t child, const sigset_t *awaited, const tn_spawn_hooks *hooks)
 {
-    int status;
+    const struct timespec pause = {.tv_nsec = 20000000};
+    int status, ticks = hooks->tick != NULL;
     for (;;) {
         siginfo_t info;
-        int signal = sigwaitinfo(awaited, &info);
-        if (signal < 0)
+        int signal = ticks ? sigtimedwait(awaited, &info, &pause) : sigwaitinfo(awaited, &info);
+        if (signal < 0) {
+            if (ticks)
+                ticks = hooks->tick(hooks->arg) == 0;
             continue;
+        }
         if (signal != SIGCHLD) {
             /* What the terminal sends (si_code above 0) goes to the whole foreground group: the program has it already.
              * So has one that signalled its own group. */
@@ -48,7 +53,7 @@ static int wait_for(pid_t child, const sigset_t *awaited)
     }
 }
 
-int tn_record_spawn(char **argv, int *wait_status)
+int tn_record_spawn(char **argv, const tn_spawn_hooks *hooks, int *wait_status)
 {
     int ends[2];
     int error = make_pipe(ends);
@@ -70,16 +75,22 @@ int tn_record_spawn(char **argv, int *wait_status)
     } else if (child == 0) {
         sigaction(SIGCHLD, &inherited, NULL);
         sigprocmask(SIG_SETMASK, &before, NULL);
-        execvp(argv[0], argv);
-        error = errno;
+        error = hooks->in_child ? hooks->in_child(hooks->arg) : 0;
+        if (!error) {
+            execvp(argv[0], argv);
+            error = errno;
+        }
         ssize_t sent = write(ends[1], &error, sizeof(error));
         _exit(sent == (ssize_t)sizeof(error) ? 126 : 127);
     }
     close(ends[1]);
     if (child > 0) {
-        *wait_status = wait_for(child, &awaited);
+        int failed = hooks->started ? hooks->started(hooks->arg, child) : 0;
+        if (failed)
+            kill(child, SIGKILL);
+        *wait_status = wait_for(child, &awaited, hooks);
         if (read(ends[0], &error, sizeof(error)) != (ssize_t)sizeof(error))
-            error = 0;
+            error = failed;
     }
     close(ends[0]);
     sigaction(SIGCHLD, &inherited, NULL);
