@@ -24,6 +24,8 @@ static const struct part { const char *key; json_t *(*make)(tn_report *report); 
     {"serving", tn_json_serving},
     {"routing", tn_json_routing},
     {"sites", tn_json_sites},
+    {"growth", tn_json_growth},
+    {"refusals", tn_json_refusals},
     {"coverage", tn_json_coverage},
     {"coverage_notes", tn_json_coverage_notes},
     {"dropped_events", dropped_events},

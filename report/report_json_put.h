@@ -33,6 +33,8 @@ json_t *tn_json_marks(tn_report *report);
 json_t *tn_json_serving(tn_report *report);
 json_t *tn_json_routing(tn_report *report);
 json_t *tn_json_sites(tn_report *report);
+json_t *tn_json_growth(tn_report *report);
+json_t *tn_json_refusals(tn_report *report);
 json_t *tn_json_coverage(tn_report *report);
 json_t *tn_json_coverage_notes(tn_report *report);
 json_t *tn_json_processes(tn_report *report);

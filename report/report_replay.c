@@ -161,6 +161,7 @@ static void replay_alloc(replay *r, const tn_event *e)
     uint32_t api = event_api(r, e);
     uint32_t place = event_place(r, e, e->kind);
     uint32_t row = r->error == TN_OK ? event_row(r, e, place, api) : TN_NO_INDEX;
+    r->now.row = row;
     if (r->error != TN_OK)
         return;
     lines l = lines_of(r->report, place, e->kind, e->phase, row, api);
@@ -416,6 +417,7 @@ tn_error tn_replay(tn_report *report)
     r.now.report = report;
     r.error = tn_watch_begin(report);
     while (r.error == TN_OK && (r.now.event = tn_order_next(&order, &r.now.process, &r.now.thread, &r.now.ns))) {
+        r.now.row = TN_NO_INDEX;
         replay_event(&r, r.now.event);
         if (r.error == TN_OK)
             r.error = tn_watch_event(&r.now);

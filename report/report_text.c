@@ -66,6 +66,9 @@ static void (*const sections[])(tn_report *report, const tn_report_options *opti
     tn_text_phases,
     tn_text_serving,
     tn_text_sites,
+    tn_text_growth,
+    tn_text_left,
+    tn_text_refusals,
     tn_text_apis,
     tn_text_coverage,
 };

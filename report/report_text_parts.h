@@ -28,6 +28,9 @@ void tn_text_serving(tn_report *report, const tn_report_options *options, FILE *
 /* The Python callers of a site, a line each; nothing where it has none. */
 void tn_text_python(const tn_report *report, const tn_site *site, int full, FILE *out);
 void tn_text_sites(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_growth(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_left(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_refusals(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_apis(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_coverage(tn_report *report, const tn_report_options *options, FILE *out);
 

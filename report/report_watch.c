@@ -1,6 +1,8 @@
 /* The table of watchers. */
 #include "report/report_watch.h"
 
+#include "report/report_growth.h"
+#include "report/report_refusals.h"
 #include "report/report_serving.h"
 #include "report/report_steps.h"
 
@@ -8,6 +10,8 @@
 static const tn_watcher *const watchers[] = {
     &tn_steps_watcher,
     &tn_serving_watcher,
+    &tn_growth_watcher,
+    &tn_refusals_watcher,
     NULL,
 };
 

@@ -12,6 +12,7 @@ typedef struct tn_moment { /* one event at its place in the replay */
     uint32_t process;      /* index in report->processes */
     uint64_t ns;           /* since the run's first process began to record, on the clock that the processes share */
     const tn_event *event; /* of type TN_EV_NONE: the process has ended; the last one of it */
+    uint32_t row;          /* index in report->rows of an ALLOC, granted or refused; else TN_NO_INDEX */
 } tn_moment;
 
 typedef enum tn_change_cause {

@@ -1,0 +1,271 @@
+/* Slices of the least that was live. A slice is so many allocations of the process wide; where 16 slices do not reach, the width
+ * doubles and pairs of slices become one. A row's slices are brought up to date when it changes. */
+#include "report/report_growth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLICES = 16 };
+
+typedef struct track { /* one row of one process */
+    uint32_t process, row;
+    uint32_t window;  /* of the process, when this was begun */
+    uint32_t level;   /* a slice is 2^level allocations wide */
+    uint32_t slices;  /* that are filled in */
+    uint64_t live, blocks;
+    uint64_t least[SLICES], least_blocks[SLICES];
+    uint64_t allocs, frees, first_bytes, last_bytes;
+} track;
+
+typedef struct clock {
+    uint64_t allocs;  /* in this window */
+    uint32_t level;
+    uint32_t window;  /* 0: the process has not served; then the number of times that it began to, at most 1 */
+} clock;
+
+struct tn_growth_state {
+    clock *clocks; /* [process_count] */
+    track *tracks;
+    size_t count, capacity;
+    uint32_t *slots; /* open addressing by (process, row) */
+    size_t mask;
+};
+
+typedef struct tn_growth_state state;
+
+static tn_error begin(tn_report *report)
+{
+    tn_growth *g = report->growth = calloc(1, sizeof(*g));
+    if (!g)
+        return TN_E_NOMEM;
+    g->state = calloc(1, sizeof(*g->state));
+    if (!g->state)
+        return TN_E_NOMEM;
+    g->state->clocks = calloc(report->process_count, sizeof(clock));
+    return g->state->clocks ? TN_OK : TN_E_NOMEM;
+}
+
+static void drop_state(tn_growth *g)
+{
+    if (!g->state)
+        return;
+    free(g->state->clocks);
+    free(g->state->tracks);
+    free(g->state->slots);
+    free(g->state);
+    g->state = NULL;
+}
+
+static void drop(tn_report *report)
+{
+    if (!report->growth)
+        return;
+    drop_state(report->growth);
+    free(report->growth->sites);
+    free(report->growth);
+    report->growth = NULL;
+}
+
+/* ---- tracks ---- */
+
+static size_t slot_of(const state *s, uint32_t process, uint32_t row)
+{
+    uint64_t h = ((uint64_t)process << 32 | row) * 0x9e3779b97f4a7c15u;
+    return (size_t)(h >> 32) & s->mask;
+}
+
+static int grow(state *s)
+{
+    if (s->slots && s->count < s->capacity)
+        return 1;
+    size_t capacity = s->capacity ? s->capacity * 2 : 512;
+    track *tracks = realloc(s->tracks, capacity * sizeof(*tracks));
+    if (!tracks)
+        return 0;
+    s->tracks = tracks;
+    uint32_t *slots = malloc(2 * capacity * sizeof(*slots));
+    if (!slots)
+        return 0;
+    memset(slots, 0xff, 2 * capacity * sizeof(*slots));
+    free(s->slots);
+    s->slots = slots;
+    s->mask = 2 * capacity - 1;
+    s->capacity = capacity;
+    for (size_t i = 0; i < s->count; i++) {
+        size_t at = slot_of(s, tracks[i].process, tracks[i].row);
+        while (slots[at] != TN_NO_INDEX)
+            at = (at + 1) & s->mask;
+        slots[at] = (uint32_t)i;
+    }
+    return 1;
+}
+
+static track *track_of(state *s, uint32_t process, uint32_t row)
+{
+    if (!grow(s))
+        return NULL;
+    size_t at = slot_of(s, process, row);
+    for (; s->slots[at] != TN_NO_INDEX; at = (at + 1) & s->mask) {
+        track *t = &s->tracks[s->slots[at]];
+        if (t->process == process && t->row == row)
+            return t;
+    }
+    s->slots[at] = (uint32_t)s->count;
+    s->tracks[s->count] = (track){.process = process, .row = row};
+    return &s->tracks[s->count++];
+}
+
+static void halve(track *t)
+{
+    for (uint32_t i = 0; i < t->slices; i++) {
+        uint32_t to = i / 2;
+        if (i % 2 == 0 || t->least[i] < t->least[to])
+            t->least[to] = t->least[i];
+        if (i % 2 == 0 || t->least_blocks[i] < t->least_blocks[to])
+            t->least_blocks[to] = t->least_blocks[i];
+    }
+    t->slices = (t->slices + 1) / 2;
+    t->level++;
+}
+
+/* What was live so far held in every slice that went by. */
+static void catch_up(track *t, const clock *c)
+{
+    if (t->window != c->window) { /* what came before the process served is where its site begins */
+        t->window = c->window;
+        t->level = t->slices = 0;
+        t->allocs = t->frees = 0;
+    }
+    while (t->level < c->level)
+        halve(t);
+    uint32_t now = (uint32_t)(c->allocs >> c->level);
+    for (; t->slices <= now; t->slices++) {
+        t->least[t->slices] = t->live;
+        t->least_blocks[t->slices] = t->blocks;
+    }
+}
+
+static void note_least(track *t)
+{
+    uint32_t last = t->slices - 1;
+    if (t->live < t->least[last])
+        t->least[last] = t->live;
+    if (t->blocks < t->least_blocks[last])
+        t->least_blocks[last] = t->blocks;
+}
+
+/* ---- the watcher ---- */
+
+static tn_error change(const tn_moment *m, const tn_change *c)
+{
+    state *s = m->report->growth->state;
+    clock *clk = &s->clocks[m->process];
+    if (c->row == TN_NO_INDEX || c->cause == TN_CHANGE_PROCESS_END)
+        return TN_OK;
+    track *t = track_of(s, m->process, c->row);
+    if (!t)
+        return TN_E_NOMEM;
+    catch_up(t, clk);
+    if (c->sign > 0) {
+        if (t->allocs++ == 0)
+            t->first_bytes = c->backed;
+        t->last_bytes = c->backed;
+        t->live += c->backed;
+        t->blocks++;
+        if (++clk->allocs >> clk->level == SLICES)
+            clk->level++;
+    } else {
+        t->frees++;
+        t->live -= c->backed;
+        t->blocks--;
+        note_least(t);
+    }
+    return TN_OK;
+}
+
+/* A swap takes a process out of Serving and back: it served all the same, and what grew over swaps grew. */
+static tn_error event(const tn_moment *m)
+{
+    clock *c = &m->report->growth->state->clocks[m->process];
+    if (m->event->kind == TN_PHASE_SERVING && c->window == 0) {
+        *c = (clock){.window = 1};
+        m->report->growth->serving = 1;
+    }
+    return TN_OK;
+}
+
+/* Whether the least that was live never fell before its highest point, which is the end but for the last slice, and rose again and
+ * again, the last time in the last quarter: what fills up and then stays is no growth. */
+static int has_grown(const track *t, uint32_t *top)
+{
+    uint32_t n = t->slices, quarter = n < 8 ? 1 : n / 4, highest = 0, rises = 0, last_rise = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (t->least[i] >= t->least[highest])
+            highest = i;
+    if (n < 4 || highest + 2 < n)
+        return 0;
+    for (uint32_t i = 1; i <= highest; i++) {
+        if (t->least[i] < t->least[i - 1])
+            return 0;
+        if (t->least[i] > t->least[i - 1]) {
+            rises++;
+            last_rise = i;
+        }
+    }
+    *top = highest;
+    return rises >= 2 && rises >= quarter && last_rise + 1 + quarter >= n;
+}
+
+static tn_growth_kind kind_of(const track *t, uint32_t top)
+{
+    if (t->least_blocks[top] <= t->least_blocks[0])
+        return TN_GROWTH_POOL;
+    return t->live >= t->least[top] ? TN_GROWTH_LOST : TN_GROWTH_KEPT;
+}
+
+static int by_rise(const void *a, const void *b)
+{
+    const tn_growth_site *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return x->process < y->process ? -1 : x->process > y->process;
+}
+
+static tn_error end(tn_report *report)
+{
+    tn_growth *g = report->growth;
+    state *s = g->state;
+    g->sites = calloc(s->count + 1, sizeof(*g->sites));
+    if (!g->sites)
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < s->count; i++) {
+        track *t = &s->tracks[i];
+        const clock *c = &s->clocks[t->process];
+        uint32_t top;
+        if (g->serving && !c->window)
+            continue;
+        catch_up(t, c);
+        if (!has_grown(t, &top))
+            continue;
+        tn_growth_site site = {.process = t->process, .row = t->row, .serving = c->window != 0, .allocs = t->allocs, .frees = t->frees,
+                               .bytes = t->least[top] - t->least[0], .first_bytes = t->first_bytes, .last_bytes = t->last_bytes,
+                               .kind = kind_of(t, top)};
+        if (site.kind != TN_GROWTH_POOL)
+            site.blocks = t->least_blocks[top] - t->least_blocks[0];
+        g->sites[g->count++] = site;
+    }
+    qsort(g->sites, g->count, sizeof(*g->sites), by_rise);
+    drop_state(g);
+    return TN_OK;
+}
+
+const tn_watcher tn_growth_watcher = {
+    .types = TN_WATCH(TN_EV_PHASE), .begin = begin, .event = event, .change = change, .end = end, .drop = drop};
+
+const char *tn_growth_kind_name(tn_growth_kind kind)
+{
+    static const char *const names[] = {[TN_GROWTH_POOL] = "pool growth", [TN_GROWTH_LOST] = "lost pointers", [TN_GROWTH_KEPT] = "kept blocks"};
+    return names[kind];
+}
