@@ -12,8 +12,9 @@ enum { TN_EXIT_HOLDS = 0, TN_EXIT_FALLS_SHORT = 1, TN_EXIT_USAGE = 2, TN_EXIT_IN
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
+int cmd_soak(int argc, char **argv);
 
-extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[];
+extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[];
 
 /* One line to standard error: "tenure COMMAND: " and the sentence (printf). Returns TN_EXIT_USAGE. */
 int cli_fail(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,25 @@
+/* The verdict on a run that served: did it allocate in steady state, and did everything that requests took come back? The report is the
+ * caller's; one thread. */
+#ifndef TENURE_REPORT_REPORT_SOAK_H
+#define TENURE_REPORT_REPORT_SOAK_H
+
+#include <stdio.h>
+
+#include "report/report_model.h"
+
+/* The mark that says that all requests have been answered; without it the end of each process counts. */
+#define TN_SOAK_DRAINED "soak: drained"
+
+typedef enum tn_soak_verdict { TN_SOAK_HOLDS = 0, TN_SOAK_FALLS_SHORT = 1, TN_SOAK_INCONCLUSIVE = 3 } tn_soak_verdict;
+
+typedef struct tn_soak_options {
+    size_t top;   /* lines of each table */
+    int strict;   /* first uses count too, and blocks that they keep */
+} tn_soak_options;
+
+/* Prints the verdict and the sites. Falls short: a site allocated again while serving; or one holds more blocks when the requests are
+ * done than at the (last) flip to Serving, but for a block that its first use in Serving keeps. Inconclusive: no process served, or
+ * the journals are not complete. */
+tn_soak_verdict tn_report_soak(tn_report *report, const tn_soak_options *options, FILE *out);
+
+#endif
