@@ -21,6 +21,7 @@ static const struct part { const char *key; json_t *(*make)(tn_report *report); 
     {"host", tn_json_host},
     {"phases", tn_json_phases},
     {"marks", tn_json_marks},
+    {"ranges", tn_json_ranges},
     {"serving", tn_json_serving},
     {"routing", tn_json_routing},
     {"sites", tn_json_sites},

@@ -5,6 +5,7 @@
 #include "report/report_json_put.h"
 #include "report/report_names.h"
 #include "report/report_owner.h"
+#include "report/report_ranges.h"
 #include "report/report_serving.h"
 #include "report/report_steps.h"
 
@@ -133,6 +134,23 @@ json_t *tn_json_marks(tn_report *r)
     json_t *array = json_array();
     for (uint32_t p = 0; p < r->process_count; p++)
         put_process(array, r, p, TN_STEP_MARK);
+    return array;
+}
+
+json_t *tn_json_ranges(tn_report *r)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < r->ranges->count; i++) {
+        const tn_range *range = &r->ranges->each[i];
+        json_t *object = json_object();
+        tn_json_put_text(object, "range", range->name);
+        tn_json_put_integer(object, "count", range->count);
+        tn_json_put_integer(object, "open", range->open);
+        tn_json_put_integer(object, "total_ns", range->total_ns);
+        tn_json_put_integer(object, "allocs", range->allocs);
+        tn_json_put_integer(object, "requested_bytes", range->requested_bytes);
+        tn_json_append(array, object);
+    }
     return array;
 }
 

@@ -30,6 +30,7 @@ json_t *tn_json_devices(tn_report *report);
 json_t *tn_json_host(tn_report *report);
 json_t *tn_json_phases(tn_report *report);
 json_t *tn_json_marks(tn_report *report);
+json_t *tn_json_ranges(tn_report *report);
 json_t *tn_json_serving(tn_report *report);
 json_t *tn_json_routing(tn_report *report);
 json_t *tn_json_sites(tn_report *report);

@@ -113,6 +113,7 @@ struct tn_report {
     tn_symbols *symbols;
     struct tn_steps *steps;     /* report_steps.h */
     struct tn_serving *serving; /* report_serving.h */
+    struct tn_ranges *ranges;   /* report_ranges.h */
     struct tn_growth *growth;   /* report_growth.h */
     struct tn_refusals *refusals; /* report_refusals.h */
     char **texts; size_t text_count; /* what no journal holds */

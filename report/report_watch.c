@@ -3,6 +3,7 @@
 
 #include "report/report_growth.h"
 #include "report/report_refusals.h"
+#include "report/report_ranges.h"
 #include "report/report_serving.h"
 #include "report/report_steps.h"
 
@@ -10,6 +11,7 @@
 static const tn_watcher *const watchers[] = {
     &tn_steps_watcher,
     &tn_serving_watcher,
+    &tn_ranges_watcher,
     &tn_growth_watcher,
     &tn_refusals_watcher,
     NULL,

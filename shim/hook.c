@@ -143,6 +143,8 @@ int tn_wanted(void)
     return a == 2;
 }
 
+int tn_may_start(void) { return tn_wanted() && atomic_load_explicit(&state, memory_order_acquire) == UNSTARTED; }
+
 __attribute__((constructor)) static void process_begins(void)
 {
     (void)tn_wanted();

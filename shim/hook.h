@@ -74,6 +74,8 @@ void tn_own_leave(tn_hook_frame *f);
 
 /* The journal while this process records, else NULL. */
 tn_journal *tn_recording(void);
+/* Whether this process has been asked to record and has not started: it may yet. A forked child of one that has started may not. */
+int tn_may_start(void);
 /* Whether this process was asked to record (TENURE_RUN); if not, nothing is put in front of anything. */
 int tn_wanted(void);
 /* Counts one more address of row `api` handed out by a resolver; also before recording starts. */

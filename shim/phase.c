@@ -243,7 +243,7 @@ int tn_mark(int kind, const char *text, uint64_t range, int cause)
     tn_hook_frame f;
     uint64_t now = tn_stamp();
     if (!tn_recording()) {
-        int i = tn_wanted() && kind == TN_MARK_POINT && text ? atomic_fetch_add(&early_count, 1) : EARLY;
+        int i = tn_may_start() && kind == TN_MARK_POINT && text ? atomic_fetch_add(&early_count, 1) : EARLY;
         if (i >= EARLY) return 1;
         early[i].cause = cause;
         strncpy(early[i].text, text, sizeof early[i].text - 1);
@@ -267,12 +267,13 @@ int tenure_v1_phase(int phase)
 {
     tn_hook_frame f;
     uint64_t now = tn_stamp();
-    if (phase < 0 || phase > TN_PHASE_SERVING) return -1;
     if (!tn_recording()) {
-        if (!tn_wanted()) return 1;
+        if (!tn_may_start()) return 1;
+        if (phase < 0 || phase > TN_PHASE_SERVING) return -1;
         atomic_store(&early_cause, TN_CAUSE_API);
         return tn_phase_set(&tn_process_guard.phase, (uint32_t)phase).move >= TN_MOVE_BACKWARD ? -1 : 0;
     }
+    if (phase < 0 || phase > TN_PHASE_SERVING) return -1;
     if (!tn_own_enter(&f)) return 1;
     int moved = move(&f, (uint32_t)phase, TN_CAUSE_API, now);
     if (moved > 0) rec_reconcile_in(&f, TN_READ_PHASE);

@@ -1,0 +1,52 @@
+/* NVTX calls of every kind that is told on, and one allocation in each range. */
+#include <pthread.h>
+#include <stdio.h>
+#include <wchar.h>
+
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+static void take(size_t bytes)
+{
+    void *p = NULL;
+    cudaMalloc(&p, bytes);
+    cudaFree(p);
+}
+
+static void *thread(void *arg)
+{
+    printf("thread level %d\n", nvtxRangePushA("in a thread"));
+    take(300);
+    nvtxRangePop();
+    return arg;
+}
+
+int main(void)
+{
+    pthread_t t;
+    nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = "by attributes"};
+    take(100);
+    nvtxMarkA("plain mark");
+    nvtxMarkW(L"wide \u00e4 mark");
+    nvtxMarkEx(&a);
+    printf("level %d\n", nvtxRangePushA("outer"));
+    printf("level %d\n", nvtxRangePushEx(&a));
+    take(200);
+    printf("level %d\n", nvtxRangePop());
+    printf("level %d\n", nvtxRangePop());
+    printf("level %d\n", nvtxRangePop());
+    nvtxRangeId_t id = nvtxRangeStartA("started"), other = nvtxRangeStartA("other");
+    printf("ids %d %d\n", id != 0, id != other);
+    nvtxRangeEnd(id);
+    nvtxRangeEnd(other);
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("engine");
+    nvtxEventAttributes_t registered = a;
+    registered.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    registered.message.registered = nvtxDomainRegisterStringA(domain, "registered");
+    nvtxDomainMarkEx(domain, &registered);
+    nvtxDomainRangePushEx(domain, &registered);
+    nvtxDomainRangePop(domain);
+    pthread_create(&t, NULL, thread, NULL);
+    pthread_join(t, NULL);
+    return 0;
+}
