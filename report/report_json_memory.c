@@ -46,14 +46,14 @@ static void put_sums(json_t *object, const tn_report *r, const tn_place *p)
 
 static json_t *device_object(const tn_report *r, const tn_place *p)
 {
-    static const char *const unmeasured[] = {"own_used_bytes", "baseline_bytes", "neighbour_bytes", "accounted_bytes",
-                                             "accounted_ratio", "unattributed_bytes", "charges", "tiers", NULL};
+    static const char *const unmeasured[] = {"tiers", NULL};
     char uuid[TN_UUID_TEXT];
     json_t *object = json_object();
     tn_json_put_text(object, "uuid", p->has_uuid ? tn_format_uuid(p->uuid, uuid) : NULL);
     tn_json_put_text(object, "name", p->name);
     tn_json_put(object, "ordinal", p->ordinal == TN_DEVICE_NONE ? json_null() : json_integer(p->ordinal));
     tn_json_put(object, "total_bytes", p->total_bytes ? json_integer((json_int_t)p->total_bytes) : json_null());
+    tn_json_put_account(object, r, (uint32_t)(p - r->places));
     tn_json_put_nulls(object, unmeasured);
     tn_json_put_stat(object, &p->total);
     tn_json_put_integer(object, "ended_with_context", p->ended_with_context);

@@ -26,6 +26,8 @@ void tn_json_append(json_t *array, json_t *value);
 
 /* The values of the document's top-level keys, one file a concept; report_json.c lists them in the order of writing. */
 json_t *tn_json_run(tn_report *report);
+/* The keys of a device that its account fills (report_device.h); null where no reading was taken. */
+void tn_json_put_account(json_t *object, const tn_report *report, uint32_t place);
 json_t *tn_json_devices(tn_report *report);
 json_t *tn_json_host(tn_report *report);
 json_t *tn_json_phases(tn_report *report);

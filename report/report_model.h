@@ -118,6 +118,7 @@ struct tn_report {
     struct tn_refusals *refusals; /* report_refusals.h */
     char **texts; size_t text_count; /* what no journal holds */
     tn_stop stop;
+    struct tn_devices *devices; /* report_device.h; NULL before the replay */
     int unread;    /* a journal, or a part of one, could not be read */
     int unwritten; /* a process dropped something or stopped recording */
 };

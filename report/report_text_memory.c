@@ -62,9 +62,10 @@ static void print_device(const tn_place *p, FILE *out)
 
 void tn_text_devices(tn_report *r, const tn_report_options *options, FILE *out)
 {
-    (void)options;
-    for (size_t i = TN_PLACE_HOST + 1; i < r->place_count; i++)
+    for (size_t i = TN_PLACE_HOST + 1; i < r->place_count; i++) {
         print_device(&r->places[i], out);
+        tn_text_device_account(r, (uint32_t)i, options, out);
+    }
 }
 
 void tn_text_host(tn_report *r, const tn_report_options *options, FILE *out)

@@ -21,6 +21,8 @@ void tn_text_place(const tn_place *place, int is_host, char out[TN_FIGURE]);
 void tn_text_warnings(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_head(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_devices(tn_report *report, const tn_report_options *options, FILE *out);
+/* Of one device, where its memory went; nothing where no reading was taken. */
+void tn_text_device_account(tn_report *report, uint32_t place, const tn_report_options *options, FILE *out);
 void tn_text_host(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_by(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_phases(tn_report *report, const tn_report_options *options, FILE *out);

@@ -1,6 +1,7 @@
 /* The table of watchers. */
 #include "report/report_watch.h"
 
+#include "report/report_device.h"
 #include "report/report_growth.h"
 #include "report/report_refusals.h"
 #include "report/report_ranges.h"
@@ -14,6 +15,7 @@ static const tn_watcher *const watchers[] = {
     &tn_ranges_watcher,
     &tn_growth_watcher,
     &tn_refusals_watcher,
+    &tn_device_watcher,
     NULL,
 };
 

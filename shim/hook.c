@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "phaseguard/call_name.h"
 #include "shim/bypass.h"
 #include "shim/callsite.h"
 #include "shim/identity.h"
@@ -19,6 +20,7 @@
 #include "shim/phase.h"
 #include "shim/python.h"
 #include "shim/real.h"
+#include "shim/record_charge.h"
 #include "shim/version.h"
 
 #define PAGE 4096u
@@ -71,6 +73,8 @@ static void thread_ends(void *t)
     if (j && thread->journal) tn_journal_detach(j, thread->journal);
     thread->journal = NULL;
     thread->counters = NULL;
+    tn_moving_release(thread->moving);
+    thread->moving = NULL;
     if (j && thread->own_streams) tn_thread_streams_gone(thread->serial);
     thread->own_streams = 0;
     thread->busy = was;
@@ -82,6 +86,7 @@ static void attach(tn_thread *t)
     t->busy = 1;
     t->journal = tn_journal_attach(journal, (uint32_t)syscall(SYS_gettid));
     t->counters = t->journal ? tn_journal_counters(t->journal) : NULL;
+    if (t->journal && !t->moving) t->moving = tn_moving_claim();
     t->serial = 1 + atomic_fetch_add(&thread_serial, 1);
     if (t->journal) pthread_setspecific(thread_end, t);
     thread_event(journal, t, 1);
@@ -163,6 +168,20 @@ static uint64_t journal_limit(void)
     return mib << 20;
 }
 
+/* Rows that a test switches off, to show that what they would have recorded turns up as unattributed. */
+static uint8_t hidden[TN_API_COUNT];
+
+static void hide_rows(void)
+{
+    const char *text = secure_getenv("TENURE_TEST_HIDE"); /* names without variant suffixes, separated by commas */
+    for (const char *name = text; name && *name;) {
+        size_t length = strcspn(name, ",");
+        for (int api = 1; length && api < TN_API_COUNT; api++) hidden[api] |= (uint8_t)tn_call_is_named(tn_api_rows[api].name, name, length);
+        name += length + (name[length] == ',');
+    }
+    if (text && *text) tn_coverage(TN_COV_TURNED_OFF, "hooks named by TENURE_TEST_HIDE, by a test");
+}
+
 /* Once a process, by the thread that makes the first CUDA call: the journal, the ledger, libunwind. Not under an
  * allocation of the program's: the first call is an initialisation or fails for want of one. */
 static int start(void)
@@ -180,10 +199,12 @@ static int start(void)
 #ifdef TENURE_WRAP
     o.header_flags = TN_HF_WRAP;
 #endif
+    if (tn_moving_init() != 0) return FORWARDING;
     if (tn_ledger_init() != TN_OK || pthread_key_create(&thread_end, thread_ends) != 0) return FORWARDING;
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
     tn_phase_start(journal);
     *own_process = 1;
+    hide_rows();
     write_tables();
     attach(&self);
     for (int api = 1; self.counters && api < TN_API_COUNT; api++)
@@ -238,6 +259,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     f->ptds = (uint8_t)ptds;
     f->begun = 0;
     f->freed_addr = 0;
+    f->window.kind = f->window.marked = f->window.making = f->window.hidden = 0;
     f->handle = NULL;
     tn_thread *t = f->thread = &self;
     const tn_api_row *row = &tn_api_rows[api];
@@ -249,13 +271,22 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     if (now != RECORDING || !*own_process) return;
     f->nested = t->busy != 0; /* a signal handler inside one of our own sections */
     if (!t->journal && !f->nested) attach(t);
+    if (hidden[api]) {
+        f->window.hidden = 1;
+        atomic_fetch_add(&tn_unrecorded_begun, 1);
+        tn_moving_begin(t->moving);
+        return;
+    }
     f->on = 1;
     f->stamped = row->klass == TN_CLASS_WAIT || row->klass == TN_CLASS_WORK;
     if (t->counters) t->counters[api]++;
     else tn_journal_drop(journal, 1);
     f->recorded = t->recorded;
     f->around = t->outer;
-    if (f->nested) return;
+    if (f->nested) {
+        if (tn_charge_how[api]) tn_charge_enter(f);
+        return;
+    }
     /* A driver hook that a runtime calls below a runtime hook takes that one's site. Any other hook is a call of its own: also one below
      * a driver hook (a callback or a signal handler), one above the outer hook's frame, which a longjmp has left, and one that the
      * program makes itself, deeper in the stack than a hook that a longjmp has left. */
@@ -265,6 +296,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     f->busy_held = 1;
     t->busy = 1;
     if (tn_phase_wants_attention()) tn_phase_attend(f);
+    if (tn_charge_how[api]) tn_charge_enter(f);
 }
 
 void tn_call(tn_hook_frame *f)
@@ -282,6 +314,11 @@ void tn_returned(tn_hook_frame *f)
 
 void tn_leave(tn_hook_frame *f)
 {
+    if (f->window.hidden) {
+        tn_moving_end(f->thread->moving);
+        atomic_fetch_add(&tn_unrecorded_ended, 1);
+    }
+    if (f->on && (f->window.marked || f->window.kind || tn_charge_how[f->api])) tn_charge_leave(f);
     if (f->busy_held) {
         f->thread->busy = 0;
         f->thread->outer = f->around;

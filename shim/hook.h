@@ -11,6 +11,7 @@
 #include "ledger/ledger.h"
 #include "phaseguard/serving.h"
 #include "shim/api.h"
+#include "shim/moving.h"
 
 /* The outermost hook of a call: a runtime hook, or a driver hook with no runtime hook around it. */
 typedef struct tn_outer {
@@ -30,6 +31,7 @@ typedef struct tn_thread {
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
     tn_journal_thread *journal;
     uint64_t *counters;
+    tn_moving *moving;        /* NULL: no reading is quiet */
     uint32_t context;         /* number of the current context as last journalled */
     tn_serving_thread serving; /* what the guard knows of its last allocation */
     uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
@@ -54,6 +56,15 @@ typedef struct tn_hook_frame {
     uint64_t freed_addr;
     void *handle;          /* of a *_begin */
     tn_outer around;       /* thread->outer as it was found */
+    struct {               /* a reading of the device before the call; record_charge.h */
+        uint64_t used, others, tsc;
+        uint64_t unrecorded; /* tn_unrecorded_ended then */
+        uint8_t kind;      /* TN_CHARGE_*; 0: none taken */
+        uint8_t device, quiet;
+        uint8_t marked;    /* this call is counted as one that may move memory */
+        uint8_t making;    /* a context begins or ends */
+        uint8_t hidden;    /* a test switched this row off */
+    } window;
     tn_entry freed;
 } tn_hook_frame;
 /* More would make the compiler realign the hooks' stacks: then the word above the frame address is a copy of the return address and not the slot. */

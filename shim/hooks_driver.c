@@ -2,6 +2,7 @@
 #include "shim/hooks.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 
 /* A program that links libcuda itself gets here before any resolver was asked; one that links a library of another name with
  * functions of the driver's names (a test's stand-in) gets those. */

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "shim/charge_reading.h"
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -47,6 +48,11 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
         if (device < 0 && (!tn_real.cuCtxGetDevice || tn_real.cuCtxGetDevice(&d) != 0)) d = (int)TN_DEVICE_NONE;
         if (d >= 0 && d < DEVICES) describe_device(d);
         value = (uint64_t)(1 + atomic_fetch_add(&context_count, 1)) << 8 | (uint8_t)d;
+        /* A runtime makes a primary context current before it is made; asked for its memory then, it might be made by us. */
+        unsigned flags;
+        int active = 0;
+        if (d >= 0 && d < DEVICES && tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(d, &flags, &active) == 0 && active)
+            tn_reading_context((uint8_t)d, handle);
         if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) {
             tn_event *e = tn_event_new(f, tn_stamp());
             if (e) {

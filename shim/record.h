@@ -55,6 +55,7 @@ void rt_query(tn_hook_frame *f, int r, uint64_t free_bytes, uint64_t total);
 void rec_query_total(tn_hook_frame *f, int r, uint64_t total, int device);
 void rec_nvml_memory(tn_hook_frame *f, int r, const void *memory, int version);
 void rec_attribute(tn_hook_frame *f, int r, uint64_t addr, uint64_t attribute, const void *value);
+void rec_pool_end_begin(tn_hook_frame *f, uint64_t pool);
 void rec_pool(tn_hook_frame *f, int r, int what, uint64_t pool, uint64_t attribute, uint64_t value);
 void rec_pool_attribute(tn_hook_frame *f, int r, int what, uint64_t pool, int attribute, const void *value);
 uint64_t rec_pool_location(int r, const CUmemPoolProps *props);
@@ -64,8 +65,10 @@ void rec_limit(tn_hook_frame *f, int r, uint64_t limit, uint64_t value);
 
 /* ---- contexts and modules (record_context.c) */
 void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device);
+void rec_ctx_primary_retain_begin(tn_hook_frame *f, int device);
 void rec_ctx_primary_begin(tn_hook_frame *f, int device);
 void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device);
+void rec_ctx_destroy_begin(tn_hook_frame *f, void *context);
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context);
 void rec_ctx_reset(tn_hook_frame *f, void *context); /* of a context already known */
 void rec_ctx_current(tn_hook_frame *f, int r, int what);
@@ -90,6 +93,7 @@ void rec_wait_stream(tn_hook_frame *f, int r, int what, void *stream);
 /* ---- captures and graphs (record_graph.c) */
 int rec_captures(void); /* how many captures are active in the process */
 int rec_is_capturing(void *stream);
+void rec_capture_may_begin(void); /* before the real call; rec_capture_begin follows */
 void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode);
 void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph);
 void rec_capture_gone(uint32_t stream); /* a stream that is gone is captured no longer */

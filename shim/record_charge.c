@@ -1,22 +1,233 @@
-/* Readings at phases, marks and now and then: the journal's side of them. */
+/* Readings around calls that take device memory without being an allocation, and now and then: the journal's CHARGE events. */
 #include "shim/record_charge.h"
 
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "shim/charge_reading.h"
 #include "shim/identity.h"
-#include "shim/real.h"
+#include "shim/moving.h"
+#include "shim/record.h"
+
+#define FIRST_CALLS 4u           /* of a row around which a reading is taken, where it is not always */
+#define OFTEN_FIRST_CALLS 24u
+#define OFTEN_TICKS 30000000u    /* then one a row in so many: 10 ms at 3 GHz, so 10 us of readings cost 0.1 % */
+#define TICK_TICKS 30000000u     /* a reading at least so often where memory moves */
+#define TRIES 40                 /* to find a quiet moment for a mark; 50 us apart */
+
+const uint8_t tn_charge_how[TN_API_COUNT] = {
+#define TN_CHARGE_ROW(name, kind, how) [TN_API_##name] = TN_HOW_##how,
+#include "shim/charge_rows.def"
+#undef TN_CHARGE_ROW
+};
+
+static const uint8_t charge_kind[TN_API_COUNT] = {
+#define TN_CHARGE_ROW(name, kind, how) [TN_API_##name] = TN_CHARGE_##kind,
+#include "shim/charge_rows.def"
+#undef TN_CHARGE_ROW
+};
+
+static _Atomic uint32_t calls_of[TN_API_COUNT];  /* windows begun because the row was young */
+static _Atomic uint64_t window_of[TN_API_COUNT]; /* stamp of the row's last one */
+static _Atomic int managed_blocks;
+static _Atomic int put_off;                      /* something ran whose memory a later wait may show */
+
+void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&managed_blocks, sign, memory_order_relaxed); }
+
+/* ---- events */
+
+static uint32_t flags_of(const tn_reading *r, uint32_t quiet) { return r->quiet ? quiet : 0; }
+
+static void reading_event(tn_hook_frame *f, const tn_reading *r, int cause)
+{
+    tn_event *e = tn_event_new(f, r->tsc);
+    if (!e) return;
+    e->kind = TN_CHARGE_READING;
+    e->device = r->device;
+    e->addr = (uint64_t)cause;
+    e->bytes = e->aux = r->used;
+    e->aux2 = flags_of(r, TN_CHARGE_QUIET_BEFORE | TN_CHARGE_QUIET_AFTER);
+    tn_journal_commit(e, TN_EV_CHARGE);
+}
+
+/* ---- windows: a reading, the call, another reading */
+
+static void window_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
+{
+    tn_reading r;
+    uint64_t unrecorded = atomic_load(&tn_unrecorded_ended);
+    if (f->window.kind || !tn_reading_take(f, device, &r)) return;
+    f->window.kind = kind;
+    f->window.device = device;
+    f->window.quiet = r.quiet;
+    f->window.used = r.used;
+    f->window.others = r.others;
+    f->window.tsc = r.tsc;
+    f->window.unrecorded = unrecorded;
+}
+
+static void window_end(tn_hook_frame *f)
+{
+    tn_reading r;
+    uint8_t kind = f->window.kind;
+    f->window.kind = 0;
+    if (!tn_reading_take(f, f->window.device, &r)) return;
+    int should_move = f->thread->recorded != f->recorded && kind != TN_CHARGE_PINNED && kind != TN_CHARGE_ARRAY;
+    if (r.used == f->window.used && !should_move) return;
+    tn_reading_held(f, &r);
+    uint32_t site = tn_frame_site(f);
+    tn_context c = tn_context_current(f);
+    tn_event *e = tn_event_new(f, r.tsc);
+    if (!e) return;
+    e->kind = kind;
+    e->device = f->window.device;
+    e->ctx = c.number;
+    e->site = site;
+    e->addr = f->window.tsc;
+    e->bytes = f->window.used;
+    e->aux = r.used;
+    e->aux2 = flags_of(&r, TN_CHARGE_QUIET_AFTER) | (f->window.quiet ? TN_CHARGE_QUIET_BEFORE : 0u) |
+              (f->window.quiet && r.quiet && f->window.others == r.others ? TN_CHARGE_ALONE : 0u) |
+              (atomic_load(&tn_unrecorded_begun) != f->window.unrecorded ? TN_CHARGE_BLIND : 0u);
+    tn_journal_commit(e, TN_EV_CHARGE);
+}
+
+/* Whether this call of a row gets a window. */
+static int is_due(int api, unsigned first, int again)
+{
+    uint64_t now = tn_stamp(), last = atomic_load_explicit(&window_of[api], memory_order_relaxed);
+    if (atomic_load_explicit(&calls_of[api], memory_order_relaxed) < first) atomic_fetch_add(&calls_of[api], 1);
+    else if (!again || now - last < OFTEN_TICKS) return 0;
+    atomic_store_explicit(&window_of[api], now, memory_order_relaxed);
+    return 1;
+}
+
+static int wants_window(const tn_hook_frame *f)
+{
+    switch (tn_charge_how[f->api]) {
+    case TN_HOW_ALWAYS:
+        return 1;
+    case TN_HOW_SELDOM:
+        return is_due(f->api, FIRST_CALLS, 0);
+    case TN_HOW_OFTEN:
+        return is_due(f->api, OFTEN_FIRST_CALLS, 1);
+    case TN_HOW_WAITS:
+        if (atomic_load_explicit(&put_off, memory_order_relaxed) && atomic_exchange(&put_off, 0)) return 1;
+        return is_due(f->api, OFTEN_FIRST_CALLS, 1);
+    case TN_HOW_TOUCHES:
+        return is_due(f->api, FIRST_CALLS, atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0);
+    default:
+        return 0;
+    }
+}
+
+void tn_charge_enter(tn_hook_frame *f)
+{
+    if (tn_charge_how[f->api] != TN_HOW_WAITS) {
+        f->window.marked = 1;
+        tn_moving_begin(f->thread->moving);
+    }
+    if (f->nested || !wants_window(f)) return;
+    tn_context c = tn_context_current(f);
+    if (c.number) window_begin(f, charge_kind[f->api], c.device);
+}
+
+void tn_charge_leave(tn_hook_frame *f)
+{
+    if (f->window.kind) window_end(f);
+    if (f->window.marked) {
+        f->window.marked = 0;
+        tn_moving_end(f->thread->moving);
+    }
+    if (!f->nested && tn_stamp() - tn_reading_last() > TICK_TICKS) rec_reconcile_in(f, TN_READ_TIME);
+}
+
+void rec_free_managed_begin(tn_hook_frame *f)
+{
+    tn_context c = tn_context_current(f);
+    if (!f->nested && c.number) window_begin(f, TN_CHARGE_MANAGED, c.device);
+}
+
+/* ---- first launches */
+
+/* Handles seen, read without a lock at every launch. Empty places may stand between full ones, so a look-up reads all of its eight. */
+#define SEEN 16384u
+#define PLACES 8u
+static _Atomic uint64_t functions[SEEN], execs[SEEN];
+
+static int is_new(_Atomic uint64_t *seen, uint64_t handle)
+{
+    unsigned at = (unsigned)((handle >> 4) * 0x9e3779b97f4a7c15u >> 40), empty = PLACES;
+    for (unsigned i = 0; i < PLACES; i++) {
+        uint64_t there = atomic_load_explicit(&seen[(at + i) % SEEN], memory_order_relaxed);
+        if (there == handle) return 0;
+        if (!there && empty == PLACES) empty = i;
+    }
+    uint64_t none = 0;
+    /* Where all eight are taken by others the oldest answer is given up: a reading more, once in a while. */
+    if (empty == PLACES) atomic_store(&seen[at % SEEN], handle);
+    else atomic_compare_exchange_strong(&seen[(at + empty) % SEEN], &none, handle);
+    return 1;
+}
+
+static void work_begin(tn_hook_frame *f, uint8_t kind)
+{
+    f->window.marked = 1;
+    tn_moving_begin(f->thread->moving);
+    tn_context c = tn_context_current(f);
+    if (c.number) window_begin(f, kind, c.device);
+    atomic_store_explicit(&put_off, 1, memory_order_relaxed);
+}
+
+void rec_launch_begin(tn_hook_frame *f, const void *function)
+{
+    if (!f->nested && function && is_new(functions, (uint64_t)function)) work_begin(f, TN_CHARGE_LAUNCH);
+    else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, 1, memory_order_relaxed);
+}
+
+void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)
+{
+    if (!f->nested && exec && is_new(execs, (uint64_t)exec)) work_begin(f, TN_CHARGE_GRAPH);
+}
+
+void rec_functions_gone(void)
+{
+    for (unsigned i = 0; i < SEEN; i++)
+        if (atomic_load_explicit(&functions[i], memory_order_relaxed)) atomic_store_explicit(&functions[i], 0, memory_order_relaxed);
+}
+
+void rec_graph_exec_gone(const void *exec)
+{
+    unsigned at = (unsigned)(((uint64_t)exec >> 4) * 0x9e3779b97f4a7c15u >> 40);
+    for (unsigned i = 0; exec && i < PLACES; i++) {
+        uint64_t expected = (uint64_t)exec;
+        atomic_compare_exchange_strong(&execs[(at + i) % SEEN], &expected, 0);
+    }
+}
+
+/* ---- readings of every device */
+
+static void reconcile(tn_hook_frame *f, int cause, int tries)
+{
+    tn_reading r;
+    for (unsigned d = 0; d < TN_READING_DEVICES; d++) {
+        if (!tn_reading_has_context((uint8_t)d)) continue;
+        int had = tn_reading_take(f, (uint8_t)d, &r);
+        for (int i = 0; had && !r.quiet && i < tries; i++) {
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            had = tn_reading_take(f, (uint8_t)d, &r);
+        }
+        if (!had) continue;
+        if (cause == TN_READ_MARK || cause == TN_READ_PHASE) rec_charge_neighbours(f, (uint8_t)d);
+        tn_reading_held(f, &r);
+        reading_event(f, &r, cause);
+    }
+}
 
 void rec_reconcile_in(tn_hook_frame *f, int cause)
 {
-    size_t free_bytes, total;
-    tn_context c = tn_context_current(f);
-    if (f->nested || !c.number || !tn_real.cuMemGetInfo_v2 || tn_real.cuMemGetInfo_v2(&free_bytes, &total) != 0) return;
-    tn_event *e = tn_event_new(f, tn_stamp());
-    if (!e) return;
-    e->kind = TN_CHARGE_READING;
-    e->device = c.device;
-    e->ctx = c.number;
-    e->addr = (uint64_t)cause;
-    e->bytes = e->aux = total - free_bytes;
-    tn_journal_commit(e, TN_EV_CHARGE);
+    if (!f->nested) reconcile(f, cause, cause == TN_READ_TIME || cause == TN_READ_EVENTS ? 0 : TRIES);
 }
 
 void rec_reconcile(int cause)

@@ -1,7 +1,7 @@
 /* Readings of what a device has in use, and what of it belongs to no allocation. Process-wide state without locks of ours around
  * CUDA calls; any thread may call, with or without a current context, also while a capture is active: the only CUDA calls made are
- * cuMemGetInfo, context push and pop, and, outside captures, pool attributes (api_helpers.def says where each was shown to be safe).
- * Nothing here creates a context, leaves another one current, changes errno, or runs in a forked child or a destructor. */
+ * cuMemGetInfo, context push and pop, graph-memory attributes and, outside captures, pool attributes (tests/gpu/safe_calls.c shows that they
+ * harm none). Nothing here creates a context, leaves another one current, changes errno, or runs in a forked child or a destructor. */
 #ifndef TENURE_SHIM_RECORD_CHARGE_H
 #define TENURE_SHIM_RECORD_CHARGE_H
 
@@ -13,5 +13,30 @@
 void rec_reconcile(int cause);
 /* The same inside the hook of `f`. */
 void rec_reconcile_in(tn_hook_frame *f, int cause);
+
+/* ---- around calls: charge_rows.def says which. Called by tn_enter and tn_leave. */
+enum { TN_HOW_NONE = 0, TN_HOW_MARKED /* may move memory; no reading */, TN_HOW_SELDOM /* a reading around the row's first calls */,
+       TN_HOW_OFTEN /* those, and one now and then */, TN_HOW_ALWAYS, TN_HOW_WAITS /* like OFTEN, and not marked */,
+       TN_HOW_TOUCHES /* like SELDOM; like OFTEN while managed memory is alive */ };
+extern const uint8_t tn_charge_how[TN_API_COUNT];
+void tn_charge_enter(tn_hook_frame *f);
+void tn_charge_leave(tn_hook_frame *f);
+
+/* ---- what rows say themselves */
+void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */
+void rec_graph_launch_begin(tn_hook_frame *f, const void *exec);    /* and an executable graph's */
+void rec_functions_gone(void);                                      /* after a module was unloaded: handles may mean others now */
+void rec_graph_exec_gone(const void *exec);
+void rec_ctx_begin(tn_hook_frame *f, int device);                   /* before a context may be made there */
+void rec_ctx_made(tn_hook_frame *f, int device, void *context);     /* after it was */
+void rec_ctx_end_begin(tn_hook_frame *f, void *context, int device); /* before one may end; device -1: the current one's */
+void rec_ctx_end_done(tn_hook_frame *f, int still_alive, void *context);
+
+/* Other processes on the device, by NVML, at most once in some seconds: for marks and phases. */
+void rec_charge_neighbours(tn_hook_frame *f, uint8_t device);
+
+/* From the ledger's side: a managed block came or went; memory of a pool or of a graph was granted. */
+void rec_charge_managed(int sign);
+void rec_free_managed_begin(tn_hook_frame *f);
 
 #endif

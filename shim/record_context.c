@@ -2,6 +2,7 @@
 #include "shim/identity.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 
 static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle)
 {
@@ -22,6 +23,7 @@ void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
     if (what == TN_CTX_CREATE && device != TN_DEV_UNKNOWN) tn_context_gone(context);
     if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
     context_event(f, what, tn_context_of(f, context, device), context);
+    rec_ctx_made(f, device, context);
 }
 
 /* Drops from the ledger what natively dies with a context: everything of it but stream-ordered blocks and VMM
@@ -40,34 +42,58 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     tn_context_gone(handle);
 }
 
+/* A primary context that is retained once more is not made. */
+void rec_ctx_primary_retain_begin(tn_hook_frame *f, int device)
+{
+    unsigned flags;
+    int active = 0;
+    if (tn_context_primary(device)) return;
+    if (tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == 0 && active) return;
+    rec_ctx_begin(f, device);
+}
+
 void rec_ctx_primary_begin(tn_hook_frame *f, int device)
 {
     rec_begin(f);
     f->handle = tn_context_primary(device);
+    rec_ctx_end_begin(f, f->handle, device);
 }
 
 /* A release that was not the last one leaves the context active; the state query says which it was. It makes no
  * context and is not a memory call. */
 void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
 {
-    if (r != 0 || !f->handle || f->nested) return;
+    if (!f->handle || f->nested) return;
+    if (r != 0) {
+        rec_ctx_end_done(f, 1, f->handle);
+        return;
+    }
     if (what == TN_CTX_PRIMARY_RELEASE) {
         unsigned flags;
         int active = 1;
         if (!tn_real.cuDevicePrimaryCtxGetState || tn_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != 0) active = 1;
         if (active) {
             context_event(f, what, tn_context_of(f, f->handle, device), f->handle);
+            rec_ctx_end_done(f, 1, f->handle);
             return;
         }
     }
     /* The last release ends it; its handle may belong to another context then. A reset context keeps its own. */
     if (what == TN_CTX_PRIMARY_RELEASE) tn_context_set_primary(device, NULL);
     context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle);
+    rec_ctx_end_done(f, 0, NULL);
+}
+
+void rec_ctx_destroy_begin(tn_hook_frame *f, void *context)
+{
+    rec_begin(f);
+    rec_ctx_end_begin(f, context, -1);
 }
 
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
 {
     if (r == 0 && context && !f->nested) context_dies(f, TN_CTX_DESTROY, context);
+    rec_ctx_end_done(f, r != 0, context);
 }
 
 void rec_ctx_reset(tn_hook_frame *f, void *context) { context_dies(f, TN_CTX_RESET, context); }
@@ -94,4 +120,5 @@ void rec_module(tn_hook_frame *f, int r, int what, void *handle)
     e->addr = (uint64_t)handle;
     e->site = tn_frame_site(f);
     tn_journal_commit(e, TN_EV_MODULE);
+    if (what == TN_MODULE_UNLOAD || what == TN_LIBRARY_UNLOAD) rec_functions_gone();
 }

@@ -3,11 +3,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "shim/charge_reading.h"
 #include "shim/identity.h"
 #include "shim/map.h"
 #include "shim/pages.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 
 #define NODES_MAX 65536u   /* of one graph; beyond it the rest is one UNREADABLE event */
 #define DEPTH_MAX 8        /* of child graphs */
@@ -38,12 +40,15 @@ static void capture(tn_hook_frame *f, int what, void *stream, void *graph, uint6
     tn_journal_commit(e, TN_EV_CAPTURE);
 }
 
+void rec_capture_may_begin(void) { tn_capture_gate_begin(); }
+
 void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode)
 {
     uint64_t one = 1;
-    if (r != 0) return;
-    uint32_t number = tn_stream_number(f, stream);
+    uint32_t number = r == 0 ? tn_stream_number(f, stream) : 0;
     if (number && tn_map_add(&capturing, number, 0, &one) == 1) atomic_fetch_add(&captures, 1);
+    tn_capture_gate_end();
+    if (r != 0) return;
     capture(f, TN_CAPTURE_BEGIN, stream, NULL, mode, r);
 }
 
@@ -216,6 +221,7 @@ static size_t read_nodes(tn_hook_frame *f, const void *exec, CUgraph graph, int 
 void rec_graph(tn_hook_frame *f, int r, int what, void *handle, void *graph)
 {
     if (r != 0 || f->nested) return;
+    if (what == TN_GRAPH_EXEC_DESTROY) rec_graph_exec_gone(handle);
     uint32_t site = what == TN_GRAPH_INSTANTIATE || what == TN_GRAPH_UPDATE || what == TN_GRAPH_TRIM ? tn_frame_site(f) : TN_SITE_NONE;
     size_t nodes = graph ? read_nodes(f, handle, graph, 0) : 0;
     tn_context c = tn_context_current(f);

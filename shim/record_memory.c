@@ -1,10 +1,12 @@
 /* Allocations and frees: the ledger's entries and the journal's ALLOC, FREE and VMM events. */
 #include <stdatomic.h>
 
+#include "shim/charge_reading.h"
 #include "shim/identity.h"
 #include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 
 #define MIB (1024u * 1024u)
 
@@ -57,6 +59,7 @@ static uint8_t device_of_stream(uint32_t stream, uint64_t addr, uint8_t otherwis
     if (stream && known_devices[way].stream == stream) return known_devices[way].device;
     uint8_t device = device_of_pointer(addr, TN_DEVICE_NONE);
     if (device == TN_DEVICE_NONE) return otherwise;
+    tn_reading_pool(device, 0, addr, 1);
     known_devices[way].stream = stream;
     known_devices[way].device = device;
     return device;
@@ -99,9 +102,12 @@ static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t
         if (rec_captures() && is_captured(f, stream)) kind = TN_KIND_GRAPH;
         if (kind == TN_KIND_ASYNC) c.device = device_of_stream(number, addr, c.device);
         else if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
+        if (kind == TN_KIND_POOL) tn_reading_pool(c.device, extra, addr, 0);
     }
     tn_entry entry = {.addr = addr, .bytes = bytes, .backed = backed_bytes(kind, bytes), .site = tn_frame_site(f), .ctx = c.number,
                       .stream = number, .kind = (uint8_t)kind, .device = c.device, .extra = extra, .tsc = now};
+    if (r == 0 && kind == TN_KIND_GRAPH) tn_reading_graph_memory(c.device);
+    if (r == 0 && kind == TN_KIND_MANAGED) rec_charge_managed(1);
     if (r == 0 && !f->nested) tn_ledger_insert(space_of(kind), &entry, NULL);
     f->thread->recorded++;
     tn_event *e = tn_event_new(f, now);
@@ -172,6 +178,7 @@ void rec_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
     f->freed_addr = addr;
     f->freed_space = (uint8_t)space;
     f->freed_known = !f->nested && addr && tn_ledger_remove(space, addr, &f->freed);
+    if (f->freed_known && f->freed.kind == TN_KIND_MANAGED) rec_free_managed_begin(f);
 }
 
 /* Whether a free through a call that is not stream-ordered waited for the device, as plain, pinned, managed and array
@@ -232,6 +239,7 @@ static void freed(tn_hook_frame *f, int r, void *stream)
 void rec_free_end(tn_hook_frame *f, int r, void *stream)
 {
     if (r != 0 && f->freed_known) tn_ledger_insert((tn_space)f->freed_space, &f->freed, NULL);
+    if (r == 0 && f->freed_known && f->freed.kind == TN_KIND_MANAGED) rec_charge_managed(-1);
     freed(f, r, stream);
 }
 

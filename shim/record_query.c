@@ -2,6 +2,7 @@
  * alive. */
 #include <string.h>
 
+#include "shim/charge_reading.h"
 #include "shim/identity.h"
 #include "shim/map.h"
 #include "shim/record.h"
@@ -66,6 +67,12 @@ void rec_attribute(tn_hook_frame *f, int r, uint64_t addr, uint64_t attribute, c
     e->bytes = attribute;
     e->aux = value ? *(const unsigned *)value : 0; /* every settable attribute is a 32-bit flag */
     tn_journal_commit(e, TN_EV_ATTRIBUTE);
+}
+
+void rec_pool_end_begin(tn_hook_frame *f, uint64_t pool)
+{
+    rec_begin(f);
+    tn_reading_pool_ends(pool);
 }
 
 void rec_pool(tn_hook_frame *f, int r, int what, uint64_t pool, uint64_t attribute, uint64_t value)

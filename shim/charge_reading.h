@@ -1,0 +1,44 @@
+/* How much of a device is in use, as the driver says now, and where to ask: a context known to be alive for each device, the pools that
+ * stream-ordered memory came from. Process-wide, atomic words and no locks; any thread but signal handlers inside a hook. Asking makes no
+ * context, harms no capture, and leaves the current context as it was. */
+#ifndef TENURE_SHIM_CHARGE_READING_H
+#define TENURE_SHIM_CHARGE_READING_H
+
+#include "shim/hook.h"
+
+typedef struct tn_reading {
+    uint64_t used;   /* total - free, bytes; 0: could not be had */
+    uint64_t others; /* calls of other threads that had begun */
+    uint64_t tsc;    /* after the driver answered */
+    uint8_t device;
+    uint8_t quiet;   /* no other thread was in a call that moves device memory */
+} tn_reading;
+
+#define TN_READING_DEVICES 64u
+
+/* Reads the device that `device` names, by the current context or by one of ours pushed and popped again. Returns 0 where there is none to
+ * ask by. Also journals what pools and graphs hold, where what they have reserved changed (CHARGE events of kind POOL and GRAPH_MEMORY). */
+int tn_reading_take(tn_hook_frame *f, uint8_t device, tn_reading *out);
+/* For a reading that is going to be journalled: the same where only what is used of it changed. */
+void tn_reading_held(tn_hook_frame *f, const tn_reading *of);
+
+/* Contexts to ask by. */
+void tn_reading_context(uint8_t device, void *handle);      /* alive from now on */
+void tn_reading_context_ends(void *handle);                 /* before the driver ends it; waits for a reading under way by it */
+int tn_reading_has_context(uint8_t device);
+
+/* Pools: after an allocation from one was granted. `pool` NULL: the one that `addr` says it is from. */
+void tn_reading_pool(uint8_t device, uint64_t pool, uint64_t addr, int is_default);
+void tn_reading_pool_ends(uint64_t pool);
+/* A graph's memory node was seen on the device. */
+void tn_reading_graph_memory(uint8_t device);
+
+/* The gate between our questions that harm a capture (pool attributes) and a capture's begin: begin announces itself, then waits for a
+ * question under way, some hundred nanoseconds. */
+void tn_capture_gate_begin(void);
+void tn_capture_gate_end(void);
+
+/* When the last reading was taken, by anybody (a stamp). */
+uint64_t tn_reading_last(void);
+
+#endif
