@@ -1,24 +1,28 @@
-/* The ledger's operations; its structure is described in ledger_internal.h. No operation allocates except
- * insert, and none leaves with a lock held. */
+/* The ledger's operations; its structure is described in ledger_internal.h. None allocates except insert, and none takes a lock on its
+ * common way. */
 #define _GNU_SOURCE
 #include "ledger/ledger.h"
 
-#include <errno.h>
+#include <string.h>
 
 #include "ledger/ledger_internal.h"
 
-#define SWEEP_BATCH 32u
+#define LEVEL_MIN 9u
+/* Levels up to this one are noted for each piece of 2^30 bytes that a block touches, so that a look-up asks no level that is not used there.
+ * Notes stay; two pieces may share one. */
+#define LEVEL_LOCAL 30u
+#define PIECES 1024u
+#define SPARSE_EVERY 256u
 
-tn_shard tn_shards[TN_SHARDS];
+static uint64_t local_levels[PIECES];          /* atomic: bit L for level L */
+static uint64_t wide_levels[TN_SPACE_COUNT];   /* atomic */
+static __thread uint32_t removals __attribute__((tls_model("initial-exec")));
 
-/* Where a block is entered: its start in shards[0] (level 0), its pages of 2^level bytes in both. */
-typedef struct tn_home {
-    unsigned level;
-    uint64_t start;
+/* Where a block is entered beside its start: its pages of 2^level bytes. */
+typedef struct home {
+    unsigned level, page_count; /* 0 for handles */
     uint64_t pages[2];
-    uint32_t shards[2];
-    unsigned page_count; /* 0 for handles */
-} tn_home;
+} home;
 
 /* Handles are numbers, not ranges: their bytes say nothing about their neighbours. */
 static int exact(tn_space space)
@@ -26,284 +30,334 @@ static int exact(tn_space space)
     return space == TN_SPACE_VMM_HANDLE || space == TN_SPACE_ARRAY;
 }
 
-static uint32_t mix(uint64_t x)
+static home home_of(tn_space space, uint64_t addr, uint64_t bytes)
 {
-    x *= 0x9e3779b97f4a7c15u;
-    return (uint32_t)(x >> 40);
-}
-
-static uint32_t shard_of_page(tn_space space, unsigned level, uint64_t page)
-{
+    home h = { 0 };
     if (exact(space))
-        return mix(page) % TN_TIER0_SHARDS;
-    if (level <= TN_TIER0_LEVEL)
-        return mix((page >> (TN_TIER0_LEVEL - level)) * TN_SPACE_COUNT + space) % TN_TIER0_SHARDS;
-    if (level <= TN_TIER1_LEVEL)
-        return TN_TIER0_SHARDS + mix((page >> (TN_TIER1_LEVEL - level)) * TN_SPACE_COUNT + space) % TN_TIER1_SHARDS;
-    return TN_SHARDS - 1;
-}
-
-static tn_home home_of(tn_space space, uint64_t addr, uint64_t bytes)
-{
-    tn_home h = { .start = addr };
-    if (exact(space)) {
-        h.shards[0] = h.shards[1] = shard_of_page(space, 0, addr);
         return h;
-    }
     uint64_t last = addr;
     if (bytes > 1)
         last = addr + bytes - 1 >= addr ? addr + bytes - 1 : UINT64_MAX;
     uint64_t span = last - addr;
-    h.level = TN_LEVEL_MIN;
-    if (span >> TN_LEVEL_MIN != 0)
+    h.level = LEVEL_MIN;
+    if (span >> LEVEL_MIN != 0)
         h.level = 64u - (unsigned)__builtin_clzll(span);
     if (h.level > 63)
         h.level = 63; /* two pages cover everything there is */
     h.pages[0] = addr >> h.level;
     h.pages[1] = last >> h.level;
     h.page_count = h.pages[0] == h.pages[1] ? 1 : 2;
-    for (unsigned i = 0; i < h.page_count; i++)
-        h.shards[i] = shard_of_page(space, h.level, h.pages[i]);
-    if (h.page_count == 1)
-        h.shards[1] = h.shards[0];
     return h;
 }
 
-static void lock_home(const tn_home *h)
+static uint64_t *piece_of(tn_space space, uint64_t addr)
 {
-    uint32_t a = h->shards[0], b = h->shards[1];
-    tn_lock_take(&tn_shards[a < b ? a : b].lock);
-    if (a != b)
-        tn_lock_take(&tn_shards[a < b ? b : a].lock);
+    uint64_t x = ((addr >> LEVEL_LOCAL) * TN_SPACE_COUNT + (unsigned)space) * 0x9e3779b97f4a7c15u;
+    return &local_levels[x >> 54];
 }
+_Static_assert(PIECES == 1u << 10, "piece_of() takes ten bits");
 
-static void unlock_home(const tn_home *h)
+static void note_level(uint64_t *levels, unsigned level)
 {
-    if (h->shards[0] != h->shards[1])
-        tn_lock_release(&tn_shards[h->shards[1]].lock);
-    tn_lock_release(&tn_shards[h->shards[0]].lock);
-}
-
-static void count_level(tn_shard *s, tn_space space, unsigned level, int up)
-{
-    uint32_t *count = &s->level_count[space][level];
     uint64_t bit = (uint64_t)1 << level;
-    if (up ? (*count)++ == 0 : --*count == 0)
-        __atomic_store_n(&s->levels[space], s->levels[space] ^ bit, __ATOMIC_RELAXED);
+    if ((__atomic_load_n(levels, __ATOMIC_RELAXED) & bit) == 0)
+        __atomic_fetch_or(levels, bit, __ATOMIC_RELAXED);
 }
 
-static void copy_out(const tn_node *n, tn_entry *out)
+static void note_levels(tn_space space, const home *h)
 {
-    if (out == NULL)
-        return;
-    *out = n->entry;
-    out->first_write = __atomic_load_n(&n->first_write, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < h->page_count; i++)
+        note_level(h->level <= LEVEL_LOCAL ? piece_of(space, h->pages[i] << h->level) : &wide_levels[space], h->level);
 }
 
-static int holds(const tn_node *n, tn_space space, uint64_t addr)
+/* ---- nodes. A state read before the words and again after them says whether they belong together: who begins another life has ended the
+ * one before, and stores each word with release order. */
+
+static uint64_t word_of(const tn_node *n, unsigned i)
 {
-    return n->space == (uint8_t)space && addr >= n->entry.addr &&
-           addr - n->entry.addr < (n->entry.bytes != 0 ? n->entry.bytes : 1);
+    return __atomic_load_n(&n->words[i], __ATOMIC_ACQUIRE);
 }
 
-/* The node that starts at addr, in a locked shard. */
-static uint32_t search_start(const tn_shard *s, tn_space space, uint64_t addr)
+static int lives_in(uint64_t state, tn_space space)
 {
-    uint32_t hash = tn_hash_page(space, 0, addr);
-    if (s->slots.at == NULL)
-        return TN_NO_NODE;
-    for (uint32_t i = hash & s->slots.mask; s->slots.at[i].node != TN_NO_NODE; i = (i + 1) & s->slots.mask) {
-        if (s->slots.at[i].hash != hash)
-            continue;
-        const tn_node *n = tn_node_at(s->slots.at[i].node);
-        if (n->space == (uint8_t)space && n->entry.addr == addr)
-            return s->slots.at[i].node;
+    return (state & TN_STATE_LIVES) != 0 && TN_STATE_SPACE(state) == (unsigned)space;
+}
+
+/* The entry as of `state`; what it holds is only good if the state is found unchanged afterwards. */
+static void copy_words(const tn_node *n, uint64_t state, tn_entry *out)
+{
+    uint64_t words[TN_NODE_WORDS];
+    for (unsigned i = 0; i < TN_NODE_WORDS; i++)
+        words[i] = word_of(n, i);
+    memcpy(out, words, sizeof *out);
+    out->first_write = (uint8_t)(state & TN_STATE_WRITE);
+}
+
+/* 1 where the node still lives the life that `state` is of. *state becomes the present one. */
+static int read_entry(const tn_node *n, uint64_t *state, tn_entry *out)
+{
+    uint64_t before = *state;
+    copy_words(n, before, out);
+    *state = __atomic_load_n(&n->state, __ATOMIC_RELAXED);
+    out->first_write = (uint8_t)(*state & TN_STATE_WRITE);
+    return tn_state_same_life(before, *state);
+}
+
+/* Ends the life that *state is of, if it still is lived; to exactly one caller it says 1, and to that one *out is good. */
+static int end_life(tn_node *n, uint64_t *state, tn_entry *out)
+{
+    uint64_t before = *state;
+    while (tn_state_same_life(before, *state)) {
+        copy_words(n, *state, out);
+        if (__atomic_compare_exchange_n(&n->state, state, tn_state_next(*state), 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return 1;
     }
-    return TN_NO_NODE;
+    return 0;
 }
 
-/* The node that holds addr among the levels of a locked shard. All levels' home places are asked for before the
- * first is looked at, so that their cache misses overlap. */
-static uint32_t search_levels(const tn_shard *s, tn_space space, uint64_t addr)
+static void leave_pages(tn_space space, uint32_t node, const home *h, unsigned pages)
+{
+    for (unsigned i = 0; i < pages; i++)
+        tn_cells_remove(tn_cell(tn_hash_page(space, h->level, h->pages[i]), h->level, node));
+}
+
+/* Takes a node whose life has ended out of the table, and frees it. `at`: where the cell of its start was seen; NULL: not known. */
+static void leave(tn_space space, uint32_t node, const tn_entry *e, uint64_t *at)
+{
+    home h = home_of(space, e->addr, e->bytes);
+    uint64_t cell = tn_cell(tn_hash_page(space, 0, e->addr), h.level, node), expected = cell;
+    if (at == NULL || !__atomic_compare_exchange_n(at, &expected, TN_CELL_FREE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        tn_cells_remove(cell);
+    leave_pages(space, node, &h, h.page_count);
+    tn_node_free(node);
+}
+
+/* ---- looking up */
+
+/* What a look-up is for, and what it found. */
+typedef struct query {
+    tn_space space;
+    uint64_t addr;
+    /* Found: */
+    uint32_t node;
+    uint64_t *at; /* the cell, where it is in its own line; NULL: elsewhere */
+    uint64_t state;
+    tn_entry entry;
+} query;
+
+typedef int (*match_fn)(query *q, uint64_t cell);
+
+static inline __attribute__((always_inline)) int look_in_line(tn_line *line, uint32_t hash, match_fn match, query *q)
+{
+    for (unsigned i = 0; i < TN_LINE_CELLS; i++) {
+        if (__builtin_expect(!tn_cell_has_hash(&line->cells[i], hash), 1))
+            continue;
+        uint64_t cell = __atomic_load_n(&line->cells[i], __ATOMIC_ACQUIRE);
+        q->at = &line->cells[i];
+        if ((uint32_t)(cell >> 32) == hash && cell > TN_CELL_FREE && match(q, cell))
+            return 1;
+    }
+    return 0;
+}
+
+static inline __attribute__((always_inline)) int look_in(unsigned class, uint32_t hash, match_fn match, query *q)
+{
+    const tn_table *t = &tn_tables[class];
+    uint32_t mask = ((uint32_t)1 << class) - 1;
+    tn_line *own = &t->lines[hash & mask];
+    if (look_in_line(own, hash, match, q))
+        return 1;
+    if (__builtin_expect((uint32_t)__atomic_load_n(&own->over, __ATOMIC_ACQUIRE) == 0, 1))
+        return 0;
+    uint32_t reach = __atomic_load_n(&t->reach, __ATOMIC_ACQUIRE);
+    for (uint32_t d = 1; d <= reach; d++) {
+        if (look_in_line(&t->lines[(hash + d) & mask], hash, match, q)) {
+            q->at = NULL;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* The old tables first, since what leaves it is in the new one before. Where nothing is found and the view is another afterwards, it may have
+ * been moved on twice. */
+static inline __attribute__((always_inline)) int look(uint64_t view, uint32_t hash, match_fn match, query *q)
+{
+    unsigned old = tn_view_old(view), older = tn_view_older(view);
+    if (__builtin_expect(old != 0, 0) && ((older != 0 && look_in(older, hash, match, q)) || look_in(old, hash, match, q)))
+        return 1;
+    return look_in(tn_view_newest(view), hash, match, q);
+}
+
+/* Whether the block that the cell leads to holds the address, or starts there. */
+static inline __attribute__((always_inline)) int holds(query *q, uint64_t cell, int start_only)
+{
+    q->node = tn_cell_node(cell);
+    const tn_node *n = tn_node_at(q->node);
+    q->state = __atomic_load_n(&n->state, __ATOMIC_ACQUIRE);
+    if (!lives_in(q->state, q->space))
+        return 0;
+    uint64_t start = word_of(n, 0);
+    if (q->addr != start) {
+        uint64_t bytes = word_of(n, 1);
+        if (start_only || q->addr < start || q->addr - start >= (bytes != 0 ? bytes : 1))
+            return 0;
+    }
+    return 1;
+}
+_Static_assert(offsetof(tn_entry, addr) == 0 && offsetof(tn_entry, bytes) == 8, "the first two words");
+
+static int find_start(query *q, uint64_t cell)
+{
+    return holds(q, cell, 1) && read_entry(tn_node_at(q->node), &q->state, &q->entry);
+}
+
+static int find_inside(query *q, uint64_t cell)
+{
+    return holds(q, cell, 0) && read_entry(tn_node_at(q->node), &q->state, &q->entry);
+}
+
+static int end_start(query *q, uint64_t cell)
+{
+    unsigned level = tn_cell_level(cell);
+    /* The line of its page is needed next; asking for it now hides one miss behind the other. */
+    if (level != 0)
+        tn_cells_prefetch(tn_hash_page(q->space, level, q->addr >> level));
+    return holds(q, cell, 1) && end_life(tn_node_at(q->node), &q->state, &q->entry);
+}
+
+/* Entries that start at the address, then the levels upward. All levels' lines are asked for before the first is looked at, so that their
+ * cache misses overlap. */
+static int find_in(uint64_t view, query *q)
 {
     uint32_t hashes[64];
-    uint64_t levels = s->levels[space] & ~(uint64_t)1;
+    /* Most addresses that come back are the ones that were handed out. */
+    if (look(view, tn_hash_page(q->space, 0, q->addr), find_start, q))
+        return 1;
+    if (exact(q->space))
+        return 0;
+    uint64_t levels = __atomic_load_n(piece_of(q->space, q->addr), __ATOMIC_RELAXED) | __atomic_load_n(&wide_levels[q->space], __ATOMIC_RELAXED);
     for (uint64_t rest = levels; rest != 0; rest &= rest - 1) {
         unsigned level = (unsigned)__builtin_ctzll(rest);
-        hashes[level] = tn_hash_page(space, level, addr >> level);
-        __builtin_prefetch(&s->slots.at[hashes[level] & s->slots.mask]);
+        hashes[level] = tn_hash_page(q->space, level, q->addr >> level);
+        tn_cells_prefetch(hashes[level]);
     }
-    for (; levels != 0; levels &= levels - 1) {
-        uint32_t hash = hashes[__builtin_ctzll(levels)];
-        for (uint32_t i = hash & s->slots.mask; s->slots.at[i].node != TN_NO_NODE; i = (i + 1) & s->slots.mask) {
-            if (s->slots.at[i].hash == hash && holds(tn_node_at(s->slots.at[i].node), space, addr))
-                return s->slots.at[i].node;
-        }
-    }
-    return TN_NO_NODE;
+    for (; levels != 0; levels &= levels - 1)
+        if (look(view, hashes[__builtin_ctzll(levels)], find_inside, q))
+            return 1;
+    return 0;
 }
 
-/* Locks the shard that knows addr's block and returns the node; TN_NO_NODE with nothing locked. */
-static uint32_t find_locked(tn_space space, uint64_t addr, int start_only, uint32_t *shard)
+static int find(query *q)
 {
-    static const unsigned tier_level[] = { TN_TIER0_LEVEL, TN_TIER1_LEVEL, 63 };
-    unsigned tiers = exact(space) ? 1 : 3;
-    for (unsigned tier = 0; tier < tiers; tier++) {
-        unsigned level = exact(space) ? 0 : tier_level[tier];
-        uint32_t index = shard_of_page(space, level, addr >> level);
-        tn_shard *s = &tn_shards[index];
-        /* A block entered before this call began is seen here without the lock too; others may be missed. */
-        if (__atomic_load_n(&s->levels[space], __ATOMIC_RELAXED) == 0)
-            continue;
-        tn_lock_take(&s->lock);
-        /* Most addresses that come back are the ones that were handed out. */
-        uint32_t node = search_start(s, space, addr);
-        if (node == TN_NO_NODE && !start_only && !exact(space))
-            node = search_levels(s, space, addr);
-        if (node != TN_NO_NODE) {
-            *shard = index;
-            return node;
-        }
-        tn_lock_release(&s->lock);
+    for (;;) {
+        uint64_t view = __atomic_load_n(&tn_view, __ATOMIC_ACQUIRE);
+        if (find_in(view, q))
+            return 1;
+        if (__builtin_expect(__atomic_load_n(&tn_view, __ATOMIC_RELAXED) == view, 1))
+            return 0;
     }
-    return TN_NO_NODE;
+}
+
+/* ---- the ledger's functions */
+
+static void work_if_any(void)
+{
+    if (__builtin_expect((__atomic_load_n(&tn_view, __ATOMIC_RELAXED) & TN_VIEW_WORK) != 0, 0))
+        tn_table_work();
 }
 
 tn_error tn_ledger_init(void)
 {
-    if (!tn_slabs_init())
-        return TN_E_NOMEM;
-    for (unsigned i = 0; i < TN_SHARDS; i++)
-        tn_shards[i].lock.rank = TN_LOCK_LEDGER;
-    return TN_OK;
+    return tn_table_start() ? TN_OK : TN_E_NOMEM;
 }
 
-/* Asks for the pages' places early: the work on the start's own hides the misses. Both shards locked. */
-static void prefetch_pages(const tn_home *h, tn_space space)
+static int remove_start(tn_space space, uint64_t addr, tn_entry *out)
 {
-    for (unsigned i = 0; i < h->page_count; i++) {
-        const tn_slots *s = &tn_shards[h->shards[i]].slots;
-        if (s->at != NULL)
-            __builtin_prefetch(&s->at[tn_hash_page(space, h->level, h->pages[i]) & s->mask], 1);
-    }
-}
-
-/* Takes the node out of its tables and frees it. Both shards locked. */
-static void take_out(const tn_home *h, tn_space space, uint32_t node)
-{
-    tn_shard *first = &tn_shards[h->shards[0]];
-    prefetch_pages(h, space);
-    tn_slots_remove(&first->slots, tn_hash_page(space, 0, h->start), node);
-    count_level(first, space, 0, 0);
-    for (unsigned i = 0; i < h->page_count; i++) {
-        tn_shard *s = &tn_shards[h->shards[i]];
-        tn_slots_remove(&s->slots, tn_hash_page(space, h->level, h->pages[i]), node);
-        count_level(s, space, h->level, 0);
-    }
-    tn_node_free(h->shards[0], node);
-    __atomic_store_n(&first->live, first->live - 1, __ATOMIC_RELAXED);
-}
-
-/* Removes the block that starts at addr if `drop` (may be NULL) agrees. */
-static int remove_start(tn_space space, uint64_t addr, int (*drop)(const tn_entry *, void *), void *arg, tn_entry *out)
-{
+    query q;
+    uint32_t hash = tn_hash_page(space, 0, addr);
+    q.space = space;
+    q.addr = addr;
     for (;;) {
-        uint32_t shard;
-        uint32_t node = find_locked(space, addr, 1, &shard);
-        if (node == TN_NO_NODE)
+        uint64_t view = __atomic_load_n(&tn_view, __ATOMIC_ACQUIRE);
+        if (look(view, hash, end_start, &q))
+            break;
+        if (__builtin_expect(__atomic_load_n(&tn_view, __ATOMIC_RELAXED) == view, 1))
             return 0;
-        tn_home h = home_of(space, addr, tn_node_at(node)->entry.bytes);
-        if (h.shards[0] != h.shards[1]) {
-            /* The second lock may have the lower index: take both in order, then look again. */
-            tn_lock_release(&tn_shards[shard].lock);
-            lock_home(&h);
-            node = search_start(&tn_shards[h.shards[0]], space, addr);
-            if (node == TN_NO_NODE || home_of(space, addr, tn_node_at(node)->entry.bytes).level != h.level ||
-                home_of(space, addr, tn_node_at(node)->entry.bytes).pages[1] != h.pages[1]) {
-                unlock_home(&h); /* removed or replaced meanwhile */
-                continue;
-            }
-        }
-        tn_entry copy;
-        copy_out(tn_node_at(node), &copy);
-        int agreed = drop == NULL || drop(&copy, arg);
-        if (agreed)
-            take_out(&h, space, node);
-        unlock_home(&h);
-        if (agreed && out != NULL)
-            *out = copy;
-        return agreed;
     }
+    leave(space, q.node, &q.entry, q.at);
+    if (out != NULL)
+        *out = q.entry;
+    return 1;
 }
 
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced)
 {
-    int saved = errno;
-    int was_there = remove_start(space, e->addr, NULL, NULL, replaced);
-    tn_home h = home_of(space, e->addr, e->bytes);
-    uint32_t node = TN_NO_NODE;
-    lock_home(&h);
-    prefetch_pages(&h, space);
-    tn_shard *first = &tn_shards[h.shards[0]], *second = &tn_shards[h.shards[1]];
-    /* All memory first, so that failing leaves nothing half entered. */
-    if (tn_slots_reserve(&first->slots, 3) && (first == second || tn_slots_reserve(&second->slots, 1)))
-        node = tn_node_new(h.shards[0]);
-    if (node != TN_NO_NODE) {
-        tn_node *n = tn_node_at(node);
-        n->entry = *e;
-        n->space = (uint8_t)space;
-        n->level = (uint8_t)h.level;
-        n->live = 1;
-        __atomic_store_n(&n->first_write, e->first_write, __ATOMIC_RELAXED);
-        tn_slots_add(&first->slots, tn_hash_page(space, 0, h.start), node);
-        count_level(first, space, 0, 1);
-        for (unsigned i = 0; i < h.page_count; i++) {
-            tn_shard *s = &tn_shards[h.shards[i]];
-            tn_slots_add(&s->slots, tn_hash_page(space, h.level, h.pages[i]), node);
-            count_level(s, space, h.level, 1);
-        }
-        __atomic_store_n(&first->live, first->live + 1, __ATOMIC_RELAXED);
+    int was_there = remove_start(space, e->addr, replaced);
+    uint32_t node = tn_node_new();
+    if (node == TN_NO_NODE)
+        return -1;
+    home h = home_of(space, e->addr, e->bytes);
+    tn_node *n = tn_node_at(node);
+    uint64_t words[TN_NODE_WORDS];
+    memcpy(words, e, sizeof words);
+    for (unsigned i = 0; i < TN_NODE_WORDS; i++)
+        __atomic_store_n(&n->words[i], words[i], __ATOMIC_RELEASE);
+    note_levels(space, &h);
+    unsigned pages = 0;
+    while (pages < h.page_count && tn_cells_add(tn_cell(tn_hash_page(space, h.level, h.pages[pages]), h.level, node)))
+        pages++;
+    if (pages < h.page_count || !tn_cells_add(tn_cell(tn_hash_page(space, 0, e->addr), h.level, node))) {
+        leave_pages(space, node, &h, pages);
+        tn_node_free(node);
+        return -1;
     }
-    unlock_home(&h);
-    errno = saved;
-    return node == TN_NO_NODE ? -1 : was_there;
+    /* From here on it is there, and may be gone at once. */
+    __atomic_store_n(&n->state, tn_state_next(__atomic_load_n(&n->state, __ATOMIC_RELAXED)) | TN_STATE_LIVES | (uint64_t)space << 8 | e->first_write,
+                     __ATOMIC_RELEASE);
+    work_if_any();
+    return was_there;
 }
 
 int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out)
 {
-    int saved = errno; /* a table that shrinks makes system calls */
-    int removed = remove_start(space, addr, NULL, NULL, out);
-    errno = saved;
+    int removed = remove_start(space, addr, out);
+    if (++removals % SPARSE_EVERY == 0)
+        tn_table_sparse();
+    work_if_any();
     return removed;
 }
 
 int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out)
 {
-    uint32_t shard;
-    uint32_t node = find_locked(space, addr, 0, &shard);
-    if (node == TN_NO_NODE)
+    query q;
+    q.space = space;
+    q.addr = addr;
+    if (!find(&q))
         return 0;
-    copy_out(tn_node_at(node), out);
-    tn_lock_release(&tn_shards[shard].lock);
+    if (out != NULL)
+        *out = q.entry;
     return 1;
 }
 
 static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry *out, int *found)
 {
-    uint32_t shard;
-    uint32_t node = find_locked(space, addr, 0, &shard);
-    *found = node != TN_NO_NODE;
-    if (node == TN_NO_NODE)
-        return 0;
-    tn_node *n = tn_node_at(node);
-    uint8_t none = 0;
-    /* Read first: a store would take the line from whoever looks up the same block. */
-    int set = __atomic_load_n(&n->first_write, __ATOMIC_RELAXED) == 0 &&
-              __atomic_compare_exchange_n(&n->first_write, &none, write, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    if (set)
-        copy_out(n, out);
-    tn_lock_release(&tn_shards[shard].lock);
-    return set;
+    query q;
+    q.space = space;
+    q.addr = addr;
+    while ((*found = find(&q)) != 0) {
+        /* Read first: a store would take the line from whoever looks up the same block. */
+        if ((q.state & TN_STATE_WRITE) != 0)
+            return 0;
+        uint64_t state = q.state;
+        if (__atomic_compare_exchange_n(&tn_node_at(q.node)->state, &state, state | write, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            q.entry.first_write = write;
+            if (out != NULL)
+                *out = q.entry;
+            return write != 0;
+        }
+    }
+    return 0;
 }
 
 int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
@@ -313,65 +367,26 @@ int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
     return found ? set : mark_write_in(TN_SPACE_MAPPING, addr, write, out, &found);
 }
 
-/* Collects up to SWEEP_BATCH blocks of a slab, from *place on, that `drop` wants; returns their number. Sets *place
- * to UINT32_MAX at the slab's end. */
-static unsigned collect(uint32_t slab, uint32_t *place, int (*drop)(const tn_entry *, void *), void *arg,
-                        uint64_t addrs[SWEEP_BATCH], uint8_t spaces[SWEEP_BATCH])
-{
-    uint32_t shard, again;
-    unsigned count = 0;
-    if (!tn_slab_shard(slab, &shard)) {
-        *place = UINT32_MAX;
-        return 0;
-    }
-    tn_lock_take(&tn_shards[shard].lock);
-    /* Only now can it not go; it may have gone, and its id to another shard, in between. */
-    if (tn_slab_shard(slab, &again) && again == shard) {
-        while (count < SWEEP_BATCH) {
-            int live = 0;
-            const tn_node *n = tn_slab_node(slab, *place, &live);
-            if (n == NULL) {
-                *place = UINT32_MAX;
-                break;
-            }
-            ++*place;
-            tn_entry copy;
-            if (!live)
-                continue;
-            copy_out(n, &copy);
-            if (drop(&copy, arg)) {
-                addrs[count] = copy.addr;
-                spaces[count++] = n->space;
-            }
-        }
-    }
-    tn_lock_release(&tn_shards[shard].lock);
-    return count;
-}
-
 void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg)
 {
-    int saved = errno;
-    for (uint32_t slab = 0; slab < tn_slab_end(); slab++) {
-        uint32_t place = 0;
-        while (place != UINT32_MAX) {
-            uint64_t addrs[SWEEP_BATCH];
-            uint8_t spaces[SWEEP_BATCH];
-            unsigned count = collect(slab, &place, drop, arg, addrs, spaces);
-            for (unsigned i = 0; i < count; i++) {
-                tn_entry e;
-                if (remove_start((tn_space)spaces[i], addrs[i], drop, arg, &e) && gone != NULL)
-                    gone(&e, arg);
-            }
-        }
+    for (uint32_t node = tn_node_next(TN_NO_NODE); node != TN_NO_NODE; node = tn_node_next(node)) {
+        tn_node *n = tn_node_at(node);
+        tn_entry e;
+        uint64_t state = __atomic_load_n(&n->state, __ATOMIC_ACQUIRE);
+        if ((state & TN_STATE_LIVES) == 0 || !read_entry(n, &state, &e) || !drop(&e, arg) || !end_life(n, &state, &e))
+            continue;
+        leave((tn_space)TN_STATE_SPACE(state), node, &e, NULL);
+        work_if_any();
+        if (gone != NULL)
+            gone(&e, arg);
     }
-    errno = saved;
+    tn_table_sparse();
 }
 
 size_t tn_ledger_count(void)
 {
-    uint64_t n = 0;
-    for (unsigned i = 0; i < TN_SHARDS; i++)
-        n += __atomic_load_n(&tn_shards[i].live, __ATOMIC_RELAXED);
-    return (size_t)n;
+    size_t count = 0;
+    for (uint32_t node = tn_node_next(TN_NO_NODE); node != TN_NO_NODE; node = tn_node_next(node))
+        count += (__atomic_load_n(&tn_node_at(node)->state, __ATOMIC_RELAXED) & TN_STATE_LIVES) != 0;
+    return count;
 }

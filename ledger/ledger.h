@@ -1,6 +1,7 @@
-/* What is alive, by address: one entry per live pointer or handle of the process. Owned by the process, usable by any thread, but
- * not in a signal handler that may have interrupted one of these functions (`nested`): sharded locks inside (rank TN_LOCK_LEDGER), none
- * held on return. Memory comes from anonymous mappings of our own, never from malloc, and is bounded by the number of live entries. */
+/* What is alive, by address: one entry per live pointer or handle of the process. Owned by the process, usable by any thread, with no lock and
+ * no counter shared between threads on the common way; finding and marking may be done in a signal handler that interrupted any of these
+ * functions, the others not (`nested`): now and then they take a lock (ranks TN_LOCK_LEDGER, TN_LOCK_LEDGER_SLABS) for memory. Memory
+ * comes from anonymous mappings of our own, never from malloc; what is resident follows the number of live entries. */
 #ifndef TENURE_LEDGER_LEDGER_H
 #define TENURE_LEDGER_LEDGER_H
 
@@ -23,10 +24,10 @@ typedef struct tn_entry {
 
 /* Makes the ledger ready; once, before any other call. */
 TN_MUST_USE tn_error tn_ledger_init(void);
-/* O(1). An entry already at that start is replaced (its free was made where nobody saw it) and copied to *replaced if not NULL; returns 1
+/* O(1). Of the calls that grow or shrink the tables each does a small part, some microseconds. An entry already at that start is replaced (its free was made where nobody saw it) and copied to *replaced if not NULL; returns 1
  * then, else 0; -1 when no memory is left (the block is then unknown to the ledger). bytes 0 is legal and covers one byte. */
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced);
-/* Removes the entry that STARTS at addr. 1 and *out filled, or 0. O(1). */
+/* Removes the entry that STARTS at addr. 1 and *out (may be NULL) filled, or 0; of calls at the same time for one entry one gets it. O(1). */
 int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
 /* The entry whose range holds addr (start or interior). 1 and *out (may be NULL) filled, or 0. O(1). Where entries overlap, because a
  * free was made where nobody saw it, one that starts at addr wins, then the one of the smaller size class. */
@@ -34,10 +35,11 @@ int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);
 /* Sets first_write of the block or, where no block holds addr, of the mapping that does, if it was 0; returns 1 with the entry when this
  * call set it, else 0. The ten-thousandth copy to a block costs one look-up (some 20 ns while it is in the cache) and no store to it. */
 int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
-/* Drops every entry for which drop(entry, arg) says true (context destroyed, device reset); calls gone(entry, arg) for each if not NULL,
- * with no lock held. drop is called with a lock held, perhaps twice for one entry, and must not call the ledger. Entries that come
- * or go meanwhile may or may not be seen. */
+/* Drops every entry for which drop(entry, arg) says true (context destroyed, device reset); calls gone(entry, arg) for each that this call
+ * removed, if not NULL. No lock is held around either. Time goes with the number of entries that were ever alive at once. Entries that come or
+ * go meanwhile may or may not be seen. */
 void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg);
+/* Looks at all of them: for tests. */
 size_t tn_ledger_count(void);
 
 #endif

@@ -1,75 +1,146 @@
-/* The ledger's hash tables: 8-byte slots in a mapping of their own, at most three quarters full. */
+/* The ledger's hash table: cells of one word in lines of a cache line each, entered and taken out by one compare-and-swap. Which table is in
+ * use changes now and then (ledger_grow.c), so that whoever finds nothing, or has entered something, looks whether it still is. */
 #define _GNU_SOURCE
 #include "ledger/ledger_internal.h"
-#include "ledger/tn_sys.h"
 
-#define PLACES_MIN 512u /* one 4 KiB page */
+/* Lines from its own at which a cell says that the table is crowded. */
+#define FAR 3u
 
-uint32_t tn_hash_page(unsigned space, unsigned level, uint64_t page)
+tn_table tn_tables[TN_CLASS_MAX + 1];
+uint64_t tn_view;
+
+static tn_line *line_of(unsigned class, uint64_t cell, uint32_t distance)
 {
-    uint64_t x = page ^ ((uint64_t)(level * TN_SPACE_COUNT + space + 1) << 55);
-    x *= 0x9e3779b97f4a7c15u;
-    x ^= x >> 32;
-    x *= 0xd6e8feb86659fd93u;
-    return (uint32_t)(x >> 32);
+    uint32_t mask = ((uint32_t)1 << class) - 1;
+    return &tn_tables[class].lines[((uint32_t)(cell >> 32) + distance) & mask];
 }
 
-static void place(tn_slot *at, uint32_t mask, tn_slot slot)
+/* One less beyond this line, if its table has not been prepared anew since `over` was read. */
+static void count_down(tn_line *own, uint64_t over)
 {
-    uint32_t i = slot.hash & mask;
-    while (at[i].node != TN_NO_NODE)
-        i = (i + 1) & mask;
-    at[i] = slot;
+    uint64_t now = __atomic_load_n(&own->over, __ATOMIC_RELAXED);
+    while (now >> 32 == over >> 32 && (uint32_t)now != 0 &&
+           !__atomic_compare_exchange_n(&own->over, &now, now - 1, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
 }
 
-static int resize(tn_slots *s, uint32_t places)
+static void extend_reach(tn_table *t, uint32_t distance)
 {
-    tn_slot *at = tn_sys_map_memory((size_t)places * sizeof *at);
-    if (at == NULL)
-        return 0;
-    if (s->at != NULL) {
-        for (uint32_t i = 0; i <= s->mask; i++)
-            if (s->at[i].node != TN_NO_NODE)
-                place(at, places - 1, s->at[i]);
-        tn_sys_unmap(s->at, ((size_t)s->mask + 1) * sizeof *at);
-    }
-    s->at = at;
-    s->mask = places - 1;
-    return 1;
+    uint32_t reach = __atomic_load_n(&t->reach, __ATOMIC_RELAXED);
+    while (reach < distance && !__atomic_compare_exchange_n(&t->reach, &reach, distance, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
 }
 
-int tn_slots_reserve(tn_slots *s, uint32_t more)
-{
-    uint64_t need = (uint64_t)s->used + more;
-    uint64_t places = s->at == NULL ? 0 : (uint64_t)s->mask + 1;
-    if (need * 4 <= places * 3)
-        return 1;
-    places = places == 0 ? PLACES_MIN : places * 2;
-    return places <= (uint64_t)1 << 31 && resize(s, (uint32_t)places);
-}
+/* Where a cell was put. */
+typedef struct place {
+    uint64_t *at;
+    tn_line *own; /* its line, where it had to leave it; NULL: it did not */
+    uint64_t over;
+    uint32_t distance;
+} place;
 
-void tn_slots_add(tn_slots *s, uint32_t hash, uint32_t node)
-{
-    place(s->at, s->mask, (tn_slot){ hash, node });
-    s->used++;
-}
+enum { PUT, FULL, CLOSED };
 
-void tn_slots_remove(tn_slots *s, uint32_t hash, uint32_t node)
+/* The line's count goes up before the cell is there, so that nobody stops too early. */
+static int put(unsigned class, uint64_t cell, place *p)
 {
-    uint32_t i = hash & s->mask;
-    while (s->at[i].node != node || s->at[i].hash != hash)
-        i = (i + 1) & s->mask;
-    /* Close the gap: a later slot moves up unless its home lies behind the gap. */
-    for (uint32_t k = (i + 1) & s->mask; s->at[k].node != TN_NO_NODE; k = (k + 1) & s->mask) {
-        uint32_t home = s->at[k].hash & s->mask;
-        if (((k - home) & s->mask) >= ((k - i) & s->mask)) {
-            s->at[i] = s->at[k];
-            i = k;
+    tn_table *t = &tn_tables[class];
+    p->own = NULL;
+    for (p->distance = 0; p->distance >> class == 0; p->distance++) {
+        tn_line *line = line_of(class, cell, p->distance);
+        if (p->distance == 1) {
+            p->own = line_of(class, cell, 0);
+            p->over = __atomic_fetch_add(&p->own->over, 1, __ATOMIC_ACQ_REL);
+        }
+        for (unsigned i = 0; i < TN_LINE_CELLS; i++) {
+            uint64_t there = __atomic_load_n(&line->cells[i], __ATOMIC_RELAXED);
+            if (there == TN_CELL_FREE) {
+                if (p->distance > 0)
+                    extend_reach(t, p->distance);
+                if (__atomic_compare_exchange_n(&line->cells[i], &there, cell, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+                    p->at = &line->cells[i];
+                    return PUT;
+                }
+            }
+            if (there == TN_CELL_CLOSED) { /* nothing is put here any more */
+                if (p->own != NULL)
+                    count_down(p->own, p->over);
+                return CLOSED;
+            }
         }
     }
-    s->at[i].node = TN_NO_NODE;
-    s->used--;
-    /* At an eighth it halves, to a quarter full, so that it does not grow again at once. Failing is no harm. */
-    if (s->mask + 1 > PLACES_MIN && (uint64_t)s->used * 8 < (uint64_t)s->mask + 1)
-        (void)resize(s, (s->mask + 1) / 2);
+    if (p->own != NULL)
+        count_down(p->own, p->over);
+    return FULL;
+}
+
+int tn_cell_put(unsigned class, uint64_t cell)
+{
+    place p;
+    return put(class, cell, &p) == PUT;
+}
+
+int tn_cells_add(uint64_t cell)
+{
+    for (;;) {
+        place p;
+        uint64_t view = __atomic_load_n(&tn_view, __ATOMIC_ACQUIRE);
+        int how = put(tn_view_newest(view), cell, &p);
+        if (how == FULL && !tn_table_make_room())
+            return 0;
+        if (how != PUT)
+            continue;
+        if (__builtin_expect(p.distance >= FAR, 0))
+            tn_table_crowded();
+        /* The table may have been left between the two, and even prepared for another time: then the cell is taken out again and put
+         * where it belongs, unless it has been moved there already. Whoever prepared a table has changed the view before, and the swap that
+         * put the cell acquired what they released. */
+        if (__builtin_expect(__atomic_load_n(&tn_view, __ATOMIC_RELAXED) == view, 1))
+            return 1;
+        uint64_t expected = cell;
+        if (!__atomic_compare_exchange_n(p.at, &expected, TN_CELL_FREE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return 1;
+        if (p.own != NULL)
+            count_down(p.own, p.over);
+    }
+}
+
+static int take_from(tn_line *line, uint64_t cell)
+{
+    for (unsigned i = 0; i < TN_LINE_CELLS; i++) {
+        uint64_t expected = cell;
+        if (__atomic_load_n(&line->cells[i], __ATOMIC_ACQUIRE) == cell &&
+            __atomic_compare_exchange_n(&line->cells[i], &expected, TN_CELL_FREE, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return 1;
+    }
+    return 0;
+}
+
+int tn_cell_take(unsigned class, uint64_t cell)
+{
+    tn_line *own = line_of(class, cell, 0);
+    uint64_t over = __atomic_load_n(&own->over, __ATOMIC_ACQUIRE);
+    if (take_from(own, cell))
+        return 1;
+    if ((uint32_t)over == 0)
+        return 0;
+    uint32_t reach = __atomic_load_n(&tn_tables[class].reach, __ATOMIC_ACQUIRE);
+    for (uint32_t d = 1; d <= reach; d++) {
+        if (take_from(line_of(class, cell, d), cell)) {
+            count_down(own, over);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void tn_cells_remove(uint64_t cell)
+{
+    for (;;) {
+        uint64_t view = __atomic_load_n(&tn_view, __ATOMIC_ACQUIRE);
+        unsigned old = tn_view_old(view), older = tn_view_older(view);
+        if ((older != 0 && tn_cell_take(older, cell)) || (old != 0 && tn_cell_take(old, cell)) ||
+            tn_cell_take(tn_view_newest(view), cell) || __atomic_load_n(&tn_view, __ATOMIC_RELAXED) == view)
+            return;
+    }
 }

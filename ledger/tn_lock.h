@@ -10,8 +10,8 @@
 /* Locks are taken in rising order; equal ranks only where the comment says in which order. */
 typedef enum tn_lock_rank {
     TN_LOCK_NONE = 0,          /* not checked */
-    TN_LOCK_LEDGER = 100,      /* a shard of the ledger; two shards in the order of their index */
-    TN_LOCK_LEDGER_SLABS = 110,
+    TN_LOCK_LEDGER = 100,      /* growth of the ledger's tables */
+    TN_LOCK_LEDGER_SLABS = 110, /* and its supply of nodes */
     TN_LOCK_JOURNAL_RECORDS = 200,
     TN_LOCK_JOURNAL_GROWTH = 210,
 } tn_lock_rank;
