@@ -141,7 +141,8 @@ void tn_reader_close(tn_reader *r)
         return;
     tn_reader_free_records(r);
     free(r->event_chunks);
-    free(r->order);
+    free(r->stragglers);
+    free(r->heap);
     if (r->map != NULL)
         munmap((void *)(uintptr_t)r->map, r->bytes);
     free(r);

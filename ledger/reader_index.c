@@ -1,6 +1,6 @@
-/* From the mapped file to an ordered list of events. Chunks of a thread follow one another by their
- * sequence, but neither lie in order in the file nor hold strictly rising stamps: a call is stamped before or
- * after the driver's work, and a signal handler's events come in between. */
+/* From the mapped file to chunks in order, and from each thread's events to a rising stream and the few that break it. Chunks of a thread
+ * follow one another by their sequence, but neither lie in order in the file nor hold strictly rising stamps: a
+ * call is stamped before or after the driver's work, and a signal handler's events come in between. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,52 +22,6 @@ static int event_is_sound(const tn_event *e)
     if (e->type >= TN_EV_TYPE_COUNT || e->phase > TN_PHASE_SERVING || e->api >= TN_API_MAX || e->outer_api >= TN_API_MAX)
         return 0;
     return (e->type != TN_EV_ALLOC && e->type != TN_EV_FREE) || e->kind < TN_KIND_COUNT;
-}
-
-static const tn_event *event_at(const tn_reader *r, uint32_t ref)
-{
-    return (const tn_event *)(r->map + (uint64_t)ref * sizeof(tn_event));
-}
-
-static size_t run_end(const tn_reader *r, const uint32_t *refs, size_t from, size_t n)
-{
-    while (from + 1 < n && event_at(r, refs[from])->tsc <= event_at(r, refs[from + 1])->tsc)
-        from++;
-    return from + 1;
-}
-
-/* Natural merge sort by stamp. Stable, so events with equal stamps keep their (thread, position) order; each
- * thread's events are nearly one rising run, so the passes are about log2(threads). */
-static tn_error sort_by_stamp(tn_reader *r)
-{
-    size_t n = r->event_count;
-    uint32_t *from = r->order;
-    if (n < 2 || run_end(r, from, 0, n) == n)
-        return TN_OK;
-    uint32_t *to = malloc(n * sizeof *to);
-    if (to == NULL)
-        return TN_E_NOMEM;
-    for (size_t runs = 2; runs > 1;) {
-        runs = 0;
-        for (size_t start = 0; start < n; runs++) {
-            size_t middle = run_end(r, from, start, n);
-            size_t end = middle < n ? run_end(r, from, middle, n) : n;
-            size_t a = start, b = middle, out = start;
-            while (a < middle && b < end)
-                to[out++] = event_at(r, from[b])->tsc < event_at(r, from[a])->tsc ? from[b++] : from[a++];
-            while (a < middle)
-                to[out++] = from[a++];
-            while (b < end)
-                to[out++] = from[b++];
-            start = end;
-        }
-        uint32_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    r->order = from;
-    free(to);
-    return TN_OK;
 }
 
 static void add_counters(tn_reader *r, const unsigned char *chunk)
@@ -92,35 +46,71 @@ static tn_error take_event_chunk(tn_reader *r, uint64_t offset, const tn_chunk_h
     c->offset = offset;
     c->sequence = head->sequence;
     c->thread = head->thread;
+    memset(c->rising, 0, sizeof c->rising);
     return TN_OK;
 }
 
-/* Committed events of all chunks; their refs go to r->order where that exists. */
-static void walk_events(tn_reader *r)
+static tn_error take_straggler(tn_reader *r, const tn_straggler *straggler, size_t *room)
 {
-    size_t count = 0;
-    uint64_t bad = 0;
+    if (r->straggler_count == *room) {
+        size_t more = *room == 0 ? 64 : *room * 2;
+        tn_straggler *grown = realloc(r->stragglers, more * sizeof *grown);
+        if (grown == NULL)
+            return TN_E_NOMEM;
+        r->stragglers = grown;
+        *room = more;
+    }
+    r->stragglers[r->straggler_count++] = *straggler;
+    return TN_OK;
+}
+
+static int by_stamp(const void *a, const void *b)
+{
+    const tn_straggler *x = a, *y = b;
+    if (x->tsc != y->tsc)
+        return x->tsc < y->tsc ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+/* Marks each thread's rising events in their chunks, and keeps those that are older than one before them apart. What is committed
+ * later, by a writer that is running still, has no mark and is not read. */
+static tn_error split_events(tn_reader *r)
+{
+    size_t room = 0;
+    uint64_t latest = 0, ordinal = 0;
     for (size_t c = 0; c < r->event_chunk_count; c++) {
-        uint64_t first = (r->event_chunks[c].offset + sizeof(tn_chunk_header)) / sizeof(tn_event);
+        tn_event_chunk *chunk = &r->event_chunks[c];
+        uint64_t first = (chunk->offset + sizeof(tn_chunk_header)) / sizeof(tn_event);
+        if (c == 0 || r->event_chunks[c - 1].thread != chunk->thread)
+            latest = 0;
+        chunk->first_ordinal = ordinal;
         for (uint32_t i = 0; i < TN_EVENTS_PER_CHUNK; i++) {
-            const tn_event *e = event_at(r, (uint32_t)(first + i));
+            const tn_event *e = tn_reader_event_at(r, (uint32_t)(first + i));
             /* Acquire: the writer may be running still. */
             if (__atomic_load_n(&e->type, __ATOMIC_ACQUIRE) == TN_EV_NONE)
                 continue;
             if (!event_is_sound(e)) {
-                bad++;
+                r->bad_events++;
                 continue;
             }
-            if (r->order != NULL) {
-                if (count == r->event_count)
-                    return; /* committed since they were counted */
-                r->order[count] = (uint32_t)(first + i);
+            r->event_count++;
+            if (e->tsc >= latest) {
+                latest = e->tsc;
+                chunk->rising[i / 64] |= (uint64_t)1 << i % 64;
+                continue;
             }
-            count++;
+            tn_straggler straggler = {.tsc = e->tsc, .ordinal = ordinal + i, .thread = chunk->thread, .ref = (uint32_t)(first + i)};
+            tn_error error = take_straggler(r, &straggler, &room);
+            if (error != TN_OK)
+                return error;
         }
+        ordinal += TN_EVENTS_PER_CHUNK;
     }
-    r->event_count = count;
-    r->bad_events = bad;
+    if (r->straggler_count > 0)
+        qsort(r->stragglers, r->straggler_count, sizeof *r->stragglers, by_stamp);
+    return TN_OK;
 }
 
 tn_error tn_reader_index(tn_reader *r)
@@ -151,14 +141,8 @@ tn_error tn_reader_index(tn_reader *r)
         qsort(r->event_chunks, r->event_chunk_count, sizeof *r->event_chunks, by_thread_and_sequence);
     for (size_t i = 0; i < r->event_chunk_count; i++)
         r->thread_count += i == 0 || r->event_chunks[i].thread != r->event_chunks[i - 1].thread;
-    walk_events(r);
-    if (r->event_count == 0)
-        return TN_OK;
-    r->order = malloc(r->event_count * sizeof *r->order);
-    if (r->order == NULL)
-        return TN_E_NOMEM;
-    walk_events(r);
-    return sort_by_stamp(r);
+    e = split_events(r);
+    return e == TN_OK ? tn_reader_merge_begin(r) : e;
 }
 
 size_t tn_reader_event_count(const tn_reader *r)
@@ -169,21 +153,4 @@ size_t tn_reader_event_count(const tn_reader *r)
 size_t tn_reader_thread_count(const tn_reader *r)
 {
     return r->thread_count;
-}
-
-void tn_reader_rewind(tn_reader *r)
-{
-    r->cursor = 0;
-}
-
-const tn_event *tn_reader_next(tn_reader *r, uint32_t *thread)
-{
-    if (r->cursor >= r->event_count)
-        return NULL;
-    uint64_t offset = (uint64_t)r->order[r->cursor++] * sizeof(tn_event);
-    if (thread != NULL) {
-        uint64_t chunk = tn_reader_chunk_offset((offset - TN_HEADER_BYTES) / TN_CHUNK_BYTES);
-        *thread = ((const tn_chunk_header *)(r->map + chunk))->thread;
-    }
-    return (const tn_event *)(r->map + offset);
 }

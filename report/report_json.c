@@ -1,4 +1,6 @@
 /* The report for programs: one JSON document with the keys in a fixed order. What is not measured is null. */
+#include <stdio_ext.h>
+
 #include "report/report_json_put.h"
 
 json_t *tn_json_routing(tn_report *r)
@@ -36,6 +38,7 @@ static const struct part { const char *key; json_t *(*make)(tn_report *report); 
 int tn_report_json(tn_report *r, FILE *out)
 {
     tn_json_start();
+    __fsetlocking(out, FSETLOCKING_BYCALLER); /* jansson writes in small pieces */
     json_t *document = json_object();
     tn_json_put_text(document, "schema", "tenure-report/1");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
