@@ -13,8 +13,9 @@ int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
 int cmd_soak(int argc, char **argv);
+int cmd_census(int argc, char **argv);
 
-extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[];
+extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[];
 
 /* One line to standard error: "tenure COMMAND: " and the sentence (printf). Returns TN_EXIT_USAGE. */
 int cli_fail(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

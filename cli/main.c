@@ -14,6 +14,7 @@ static const char main_help[] =
     "  tenure report RUN                 print what was recorded\n"
     "  tenure soak -- CMD...             run CMD until it serves, and say where it allocates meanwhile\n"
     "  tenure ctl PID|RUN phase NAME     tell a process that is being recorded its phase; mark TEXT sets a mark\n"
+    "  tenure census SRC...              count the allocation calls in a source tree; allowlist, join with runs\n"
     "\n"
     "  tenure help COMMAND               the options of a command\n"
     "  tenure --version\n"
@@ -31,6 +32,7 @@ static const struct command {
     {"report", cmd_report, cmd_report_help},
     {"ctl", cmd_ctl, cmd_ctl_help},
     {"soak", cmd_soak, cmd_soak_help},
+    {"census", cmd_census, cmd_census_help},
 };
 
 static const struct command *find(const char *name)
