@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "ledger/tn_lock.h"
@@ -37,7 +38,7 @@ static _Atomic uint32_t newest_native;
 static _Atomic int inside; /* threads in an interpreter that a dlclose may take away */
 
 static pthread_key_t cache_end;
-static int have_key;
+static int have_key, is_off;
 static __thread tn_py_cache *mine __attribute__((tls_model("initial-exec")));
 
 /* ---- which interpreter */
@@ -124,6 +125,12 @@ static void cache_ends(void *cache)
 
 void tn_python_start(void)
 {
+    const char *wish = secure_getenv("TENURE_PYTHON");
+    if (wish && wish[0] == '0' && !wish[1]) {
+        tn_coverage(TN_COV_TURNED_OFF, "TENURE_PYTHON=0: Python callers were not read");
+        is_off = 1;
+        return;
+    }
     have_key = pthread_key_create(&cache_end, cache_ends) == 0;
     (void)find();
 }
@@ -163,16 +170,15 @@ static uint32_t look(tn_journal *journal, interpreter *in, uint32_t native)
     tn_py_cache *cache = state ? my_cache() : NULL;
     if (!cache || is_ambiguous(py)) return native;
     int proven = atomic_load_explicit(&in->proven, memory_order_relaxed);
-    int direct = proven && runtime_word(py, py->at.runtime_thread) == (uint64_t)pthread_self();
-    if (!direct && !tn_py_can_guard()) {
+    if (!proven && !tn_py_can_guard()) {
         say_once(&said_guard, "this process may not use process_vm_readv on itself, so Python callers are not read");
         return native;
     }
-    tn_py_call call = {.py = py, .cache = cache, .state = state, .main_interpreter = runtime_word(py, py->at.runtime_main),
-                       .reader = {.pages = direct ? NULL : &cache->pages}};
+    tn_py_call call = {.py = py, .cache = cache, .reader = {.pages = proven ? NULL : &cache->pages}};
     uint32_t site = native;
-    int found = tn_py_chain_site(&call, journal, native, &site);
-    if (py->is_finalizing()) return native;
+    int found = tn_py_innermost(&call, state) ? 1 : -1;
+    if (py->is_finalizing()) return native; /* the state may have been freed, and what was read be anything */
+    if (found > 0) found = tn_py_chain_site(&call, journal, native, &site);
     if (found > 0 && !proven) atomic_store_explicit(&in->proven, 1, memory_order_relaxed);
     if (found < 0 && !proven && atomic_fetch_add(&in->failures, 1) == FAILURES_MAX - 1) {
         char text[160] = "";
@@ -186,7 +192,7 @@ static uint32_t look(tn_journal *journal, interpreter *in, uint32_t native)
 
 uint32_t tn_python_site(tn_journal *journal, uint32_t native)
 {
-    if (native < TN_SITE_FIRST) return native;
+    if (native < TN_SITE_FIRST || is_off) return native;
     int saved = errno;
     interpreter *in = enter(native);
     uint32_t site = native;

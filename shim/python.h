@@ -8,9 +8,11 @@
  * 3.12 by its serial number, which no other code object of the main interpreter ever has, before that and in other interpreters by its
  * names and the part of its line table that decides, compared byte by byte. Addresses are used again, contents and serials are not.
  *
- * What makes it safe: while the interpreter ends nothing is read. That end takes the states of other threads down while they may still be in a
- * call, so any thread but the interpreter's main one reads through the kernel, which fails where memory has gone, and looks again
- * afterwards whether the end has begun. In a forked child that only forwards no site is asked for. */
+ * What makes it safe: while the interpreter ends nothing is read. That end frees the states of threads that may still be in a call, after it has
+ * said that it has begun; so the state is read between two looks at that, and what was read counts only if the second says no. The frames of
+ * such threads and what they run are never freed (CPython 3.8 to 3.14: _PyThreadState_DeleteExcept and its successors take the states alone). Until
+ * a layout has once proved right, with all types as they must be, everything is read through the kernel, which fails where nothing is
+ * mapped. In a forked child that only forwards no site is asked for. */
 #ifndef TENURE_SHIM_PYTHON_H
 #define TENURE_SHIM_PYTHON_H
 

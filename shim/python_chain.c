@@ -29,13 +29,22 @@ static int read_frame(tn_py_call *c, uint64_t at, tn_py_frame *out)
     return 1;
 }
 
+int tn_py_innermost(tn_py_call *c, uint64_t state)
+{
+    const tn_py_layout *l = &c->py->at;
+    uint64_t interpreter, main_interpreter;
+    if (!tn_py_word(&c->reader, state + l->state_interp, &interpreter) || !tn_py_word(&c->reader, c->py->runtime + l->runtime_main, &main_interpreter) ||
+        !tn_py_word(&c->reader, state + l->state_frame, &c->frame))
+        return 0;
+    c->is_main = interpreter == main_interpreter;
+    return !l->has_cframe || tn_py_word(&c->reader, c->frame + l->cframe_current, &c->frame);
+}
+
 static int walk(tn_py_call *c, walked *w)
 {
     const tn_py_layout *l = &c->py->at;
-    uint64_t at;
+    uint64_t at = c->frame;
     w->n = w->cut = 0;
-    if (!tn_py_word(&c->reader, c->state + l->state_frame, &at)) return -1;
-    if (l->has_cframe && !tn_py_word(&c->reader, at + l->cframe_current, &at)) return -1;
     for (int visits = 0; at; visits++) {
         tn_py_frame f;
         int kind = visits < VISITS ? read_frame(c, at, &f) : -1;
@@ -156,14 +165,12 @@ static int learn(tn_py_call *c, tn_journal *j, const tn_py_frame *f, tn_py_code 
 {
     const tn_py_layout *l = &c->py->at;
     tn_py_cache *cache = c->cache;
-    uint64_t length, interpreter;
+    uint64_t length;
     int complete;
     c->reader.count = 0;
-    if (!is_type(c, f->code, c->py->code_type) || !read_code(c, f->code, out) || !is_complete(c, f, &complete) ||
-        !tn_py_word(&c->reader, c->state + l->state_interp, &interpreter))
-        return -1;
+    if (!is_type(c, f->code, c->py->code_type) || !read_code(c, f->code, out) || !is_complete(c, f, &complete)) return -1;
     out->counts = (uint8_t)complete;
-    out->is_strict = out->version == 0 || interpreter != c->main_interpreter;
+    out->is_strict = out->version == 0 || !c->is_main;
     if (!read_text(c, out->file, &cache->file) || !read_text(c, out->name, &cache->name) || !is_type(c, out->table, c->py->bytes_type) ||
         !tn_py_word(&c->reader, out->table + TN_PY_BYTES_LENGTH, &length))
         return -1;

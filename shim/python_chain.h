@@ -45,9 +45,14 @@ typedef struct tn_py_cache {
 typedef struct tn_py_call { /* one look-up */
     const tn_py *py;
     tn_py_cache *cache;
-    uint64_t state, main_interpreter;
+    uint64_t frame;      /* the innermost, as tn_py_innermost() found it */
+    int is_main;         /* the thread runs in the main interpreter */
     tn_py_reader reader;
 } tn_py_call;
+
+/* Reads the thread's state: 1, and c->frame (0: none) and c->is_main are filled; 0: it cannot be read. What it says is true only if the interpreter's
+ * end had not begun afterwards. */
+int tn_py_innermost(tn_py_call *c, uint64_t state);
 
 /* 1: *site is the site; 0: no Python frame, or a bound was met; -1: what was read is no chain of frames. */
 int tn_py_chain_site(tn_py_call *c, tn_journal *j, uint32_t native, uint32_t *site);

@@ -21,7 +21,7 @@ typedef struct tn_py_layout {
     uint16_t code_first_line, code_file, code_name, code_table; /* name: the qualified one from 3.11 */
     uint16_t code_start, code_traceable, code_version; /* first instruction; index of the first one that counts as executing; from 3.12 a serial */
     uint16_t ascii_bytes, compact_bytes; /* sizes of the two kinds of string head */
-    uint32_t runtime_head, runtime_main, runtime_thread; /* _PyRuntime: newest and main interpreter, thread that the latter began on */
+    uint32_t runtime_head, runtime_main; /* _PyRuntime: newest and main interpreter */
 } tn_py_layout;
 
 #define TN_PY_OB_TYPE 8u   /* the same in all builds that are read */

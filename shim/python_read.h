@@ -1,6 +1,5 @@
 /* Reading memory of the interpreter. A reader belongs to one look-up on one thread. Two ways: directly, for what the calling thread itself keeps
- * alive; or by page-wise copies that the kernel makes and that fail where nothing is mapped, for a thread whose state another one may be
- * taking down (the end of the interpreter), and until a layout has proved right. No lock, no malloc; errno is changed. */
+ * alive; or by page-wise copies that the kernel makes and that fail where nothing is mapped, until a layout has proved right. No lock, no malloc; errno is changed. */
 #ifndef TENURE_SHIM_PYTHON_READ_H
 #define TENURE_SHIM_PYTHON_READ_H
 

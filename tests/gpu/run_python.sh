@@ -1,0 +1,50 @@
+#!/bin/bash
+# Python callers on a GPU, with the interpreter and the PyTorch that are there: two functions that call torch.empty and two that call torch.mm are
+# different sites under the names that a traceback gives, and a second recording has the same keys, all of them. With a probe.so beside
+# this script (tests/python/probe.c), random chains of calls too, each compared with what the interpreter shows. STAGE and OUT as for
+# run_stand.sh. A minute.
+set -u
+export STAND_SECONDS=${STAND_SECONDS:-100}
+# shellcheck source=tests/gpu/suite.sh
+. "$(dirname "$(readlink -f "$0")")/suite.sh"
+
+program=$here/frameworks/torch_callers.py
+path=${LD_LIBRARY_PATH:-}
+python3 -VV | sed 's/^/# /'
+
+for i in 1 2; do
+	LD_LIBRARY_PATH=$path run 60 "callers_$i" "$tool/tenure" record -q -o "$out/callers_run_$i" -- python3 "$program"
+	code=$?
+	[ "$code" = 0 ] && ok "callers_recorded_$i" || { not_ok "callers_recorded_$i" "exit $code"; show_tail "$out/callers_$i.err"; }
+	"$tool/tenure" report --json "$out/callers_run_$i" >"$out/callers_$i.json"
+done
+
+python3 "$here/python_check.py" callers "$out/callers_1.json" "$out/callers_2.json" "$out/callers_1.out" >"$out/callers.checks"
+sed -n 's/^# /# /p' "$out/callers.checks"
+while IFS= read -r line; do
+	case $line in
+	"ok "*) ok "${line#ok }" ;;
+	"not ok "*) not_ok "${line#not ok }" "see above" ;;
+	esac
+done <"$out/callers.checks"
+
+if [ -f "$here/probe.so" ]; then
+	LD_LIBRARY_PATH=$toolkit_path run 60 random env PYTHONPATH="$here" "$tool/tenure" record -q -o "$out/random_run" -- python3 "$here/random_calls.py" 20000 3 11 "$out/random.expected"
+	"$here/chains" "$out/random_run" | sort -n >"$out/random.got"
+	sort -n "$out/random.expected" >"$out/random.wanted"
+	lines=$(wc -l <"$out/random.wanted")
+	if [ "$lines" -ge 20000 ] && cmp -s "$out/random.got" "$out/random.wanted"; then
+		ok "random_chains_$lines"
+	else
+		not_ok random_chains "$(diff "$out/random.wanted" "$out/random.got" | grep -c '^[<>]') lines of $lines differ"
+	fi
+fi
+
+# What the Python part costs where every tensor is a call of the driver.
+export PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync
+LD_LIBRARY_PATH=$path run 40 time_bare python3 "$program" --time 20000
+LD_LIBRARY_PATH=$path run 40 time_native env TENURE_PYTHON=0 "$tool/tenure" record -q -o "$out/time_native_run" -- python3 "$program" --time 20000
+LD_LIBRARY_PATH=$path run 40 time_python "$tool/tenure" record -q -o "$out/time_python_run" -- python3 "$program" --time 20000
+echo "# ns a tensor: bare $(cat "$out/time_bare.out"), recorded without Python callers $(cat "$out/time_native.out"), with $(cat "$out/time_python.out")"
+
+finish
