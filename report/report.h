@@ -51,7 +51,7 @@ typedef struct tn_report_options {
 /* Writes the text: at most 100 columns, except where one name or path alone is longer. 0, or -1 when `out` failed. */
 int tn_report_text(tn_report *report, const tn_report_options *options, FILE *out);
 /* Writes the JSON document, sizes as 64-bit integers, and a final newline. 0, or -1 when `out` failed or no
- * memory was left (then nothing is written). */
+ * memory was left; then a part of it may have been written. */
 int tn_report_json(tn_report *report, FILE *out);
 
 #endif

@@ -13,22 +13,22 @@ typedef struct track { /* one row of one process */
     uint32_t level;   /* a slice is 2^level allocations wide */
     uint32_t slices;  /* that are filled in */
     uint64_t live, blocks;
-    uint64_t least[SLICES], least_blocks[SLICES];
     uint64_t allocs, frees, first_bytes, last_bytes;
+    uint64_t least[SLICES], least_blocks[SLICES];
 } track;
 
-typedef struct clock {
+typedef struct clock { /* of one process */
     uint64_t allocs;  /* in this window */
     uint32_t level;
     uint32_t window;  /* 0: the process has not served; then the number of times that it began to, at most 1 */
+    uint32_t row_end;
+    uint32_t *track_of; /* [row_end] index in tracks */
 } clock;
 
 struct tn_growth_state {
     clock *clocks; /* [process_count] */
     track *tracks;
     size_t count, capacity;
-    uint32_t *slots; /* open addressing by (process, row) */
-    size_t mask;
 };
 
 typedef struct tn_growth_state state;
@@ -45,13 +45,14 @@ static tn_error begin(tn_report *report)
     return g->state->clocks ? TN_OK : TN_E_NOMEM;
 }
 
-static void drop_state(tn_growth *g)
+static void drop_state(tn_growth *g, size_t processes)
 {
     if (!g->state)
         return;
+    for (size_t i = 0; g->state->clocks && i < processes; i++)
+        free(g->state->clocks[i].track_of);
     free(g->state->clocks);
     free(g->state->tracks);
-    free(g->state->slots);
     free(g->state);
     g->state = NULL;
 }
@@ -60,7 +61,7 @@ static void drop(tn_report *report)
 {
     if (!report->growth)
         return;
-    drop_state(report->growth);
+    drop_state(report->growth, report->process_count);
     free(report->growth->sites);
     free(report->growth);
     report->growth = NULL;
@@ -68,51 +69,31 @@ static void drop(tn_report *report)
 
 /* ---- tracks ---- */
 
-static size_t slot_of(const state *s, uint32_t process, uint32_t row)
+static track *track_of(state *s, uint32_t process, uint32_t row, size_t rows)
 {
-    uint64_t h = ((uint64_t)process << 32 | row) * 0x9e3779b97f4a7c15u;
-    return (size_t)(h >> 32) & s->mask;
-}
-
-static int grow(state *s)
-{
-    if (s->slots && s->count < s->capacity)
-        return 1;
-    size_t capacity = s->capacity ? s->capacity * 2 : 512;
-    track *tracks = realloc(s->tracks, capacity * sizeof(*tracks));
-    if (!tracks)
-        return 0;
-    s->tracks = tracks;
-    uint32_t *slots = malloc(2 * capacity * sizeof(*slots));
-    if (!slots)
-        return 0;
-    memset(slots, 0xff, 2 * capacity * sizeof(*slots));
-    free(s->slots);
-    s->slots = slots;
-    s->mask = 2 * capacity - 1;
-    s->capacity = capacity;
-    for (size_t i = 0; i < s->count; i++) {
-        size_t at = slot_of(s, tracks[i].process, tracks[i].row);
-        while (slots[at] != TN_NO_INDEX)
-            at = (at + 1) & s->mask;
-        slots[at] = (uint32_t)i;
+    clock *c = &s->clocks[process];
+    if (row >= c->row_end) {
+        size_t end = rows + rows / 2 + 64;
+        uint32_t *grown = realloc(c->track_of, end * sizeof(*grown));
+        if (!grown)
+            return NULL;
+        memset(grown + c->row_end, 0xff, (end - c->row_end) * sizeof(*grown));
+        c->track_of = grown;
+        c->row_end = (uint32_t)end;
     }
-    return 1;
-}
-
-static track *track_of(state *s, uint32_t process, uint32_t row)
-{
-    if (!grow(s))
-        return NULL;
-    size_t at = slot_of(s, process, row);
-    for (; s->slots[at] != TN_NO_INDEX; at = (at + 1) & s->mask) {
-        track *t = &s->tracks[s->slots[at]];
-        if (t->process == process && t->row == row)
-            return t;
+    if (c->track_of[row] == TN_NO_INDEX) {
+        if (s->count == s->capacity) {
+            size_t capacity = s->capacity ? s->capacity * 2 : 512;
+            track *grown = realloc(s->tracks, capacity * sizeof(*grown));
+            if (!grown)
+                return NULL;
+            s->tracks = grown;
+            s->capacity = capacity;
+        }
+        c->track_of[row] = (uint32_t)s->count;
+        s->tracks[s->count++] = (track){.process = process, .row = row};
     }
-    s->slots[at] = (uint32_t)s->count;
-    s->tracks[s->count] = (track){.process = process, .row = row};
-    return &s->tracks[s->count++];
+    return &s->tracks[c->track_of[row]];
 }
 
 static void halve(track *t)
@@ -162,7 +143,7 @@ static tn_error change(const tn_moment *m, const tn_change *c)
     clock *clk = &s->clocks[m->process];
     if (c->row == TN_NO_INDEX || c->cause == TN_CHANGE_PROCESS_END)
         return TN_OK;
-    track *t = track_of(s, m->process, c->row);
+    track *t = track_of(s, m->process, c->row, m->report->row_count);
     if (!t)
         return TN_E_NOMEM;
     catch_up(t, clk);
@@ -188,7 +169,9 @@ static tn_error event(const tn_moment *m)
 {
     clock *c = &m->report->growth->state->clocks[m->process];
     if (m->event->kind == TN_PHASE_SERVING && c->window == 0) {
-        *c = (clock){.window = 1};
+        c->window = 1;
+        c->allocs = 0;
+        c->level = 0;
         m->report->growth->serving = 1;
     }
     return TN_OK;
@@ -257,7 +240,7 @@ static tn_error end(tn_report *report)
         g->sites[g->count++] = site;
     }
     qsort(g->sites, g->count, sizeof(*g->sites), by_rise);
-    drop_state(g);
+    drop_state(g, report->process_count);
     return TN_OK;
 }
 

@@ -17,33 +17,44 @@ static json_t *dropped_events(tn_report *r)
     return json_integer((json_int_t)r->dropped_events);
 }
 
-static const struct part { const char *key; json_t *(*make)(tn_report *report); } parts[] = {
-    {"run", tn_json_run},
-    {"devices", tn_json_devices},
-    {"host", tn_json_host},
-    {"phases", tn_json_phases},
-    {"marks", tn_json_marks},
-    {"ranges", tn_json_ranges},
-    {"serving", tn_json_serving},
-    {"routing", tn_json_routing},
-    {"sites", tn_json_sites},
-    {"growth", tn_json_growth},
-    {"refusals", tn_json_refusals},
-    {"coverage", tn_json_coverage},
-    {"coverage_notes", tn_json_coverage_notes},
-    {"dropped_events", dropped_events},
-    {"processes", tn_json_processes},
+/* Sites are many: each is made, written and given back before the next. */
+static const struct part {
+    const char *key;
+    json_t *(*make)(tn_report *report);
+    int (*write)(tn_report *report, FILE *out);
+} parts[] = {
+    {"run", tn_json_run, NULL},
+    {"devices", tn_json_devices, NULL},
+    {"host", tn_json_host, NULL},
+    {"phases", tn_json_phases, NULL},
+    {"marks", tn_json_marks, NULL},
+    {"ranges", tn_json_ranges, NULL},
+    {"serving", tn_json_serving, NULL},
+    {"routing", tn_json_routing, NULL},
+    {"sites", NULL, tn_json_write_sites},
+    {"growth", tn_json_growth, NULL},
+    {"refusals", tn_json_refusals, NULL},
+    {"coverage", tn_json_coverage, NULL},
+    {"coverage_notes", tn_json_coverage_notes, NULL},
+    {"dropped_events", dropped_events, NULL},
+    {"processes", tn_json_processes, NULL},
 };
+
+int tn_json_write(json_t *value, FILE *out)
+{
+    int failed = tn_json_failed() || !value || json_dumpf(value, out, JSON_INDENT(1) | JSON_ENCODE_ANY) != 0;
+    json_decref(value);
+    return failed ? -1 : 0;
+}
 
 int tn_report_json(tn_report *r, FILE *out)
 {
     tn_json_start();
     __fsetlocking(out, FSETLOCKING_BYCALLER); /* jansson writes in small pieces */
-    json_t *document = json_object();
-    tn_json_put_text(document, "schema", "tenure-report/1");
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        tn_json_put(document, parts[i].key, parts[i].make(r));
-    int failed = tn_json_failed() || json_dumpf(document, out, JSON_INDENT(1)) != 0 || fputc('\n', out) == EOF || fflush(out) != 0;
-    json_decref(document);
-    return failed ? -1 : 0;
+    int failed = fputs("{\n\"schema\": \"tenure-report/1\"", out) == EOF;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !failed; i++) {
+        fprintf(out, ",\n\"%s\": ", parts[i].key);
+        failed = (parts[i].write ? parts[i].write(r, out) : tn_json_write(parts[i].make(r), out)) != 0;
+    }
+    return failed || fputs("\n}\n", out) == EOF || fflush(out) != 0 ? -1 : 0;
 }

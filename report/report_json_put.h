@@ -23,6 +23,10 @@ void tn_json_put_nulls(json_t *object, const char *const *keys);
 void tn_json_put_stat(json_t *object, const tn_stat *s);
 json_t *tn_json_stat_object(const tn_stat *s);
 void tn_json_append(json_t *array, json_t *value);
+/* Writes a value, takes it over, and returns 0; -1 where it or one before could not be made or `out` failed. */
+int tn_json_write(json_t *value, FILE *out);
+/* The array of sites, piece by piece; 0 or -1. */
+int tn_json_write_sites(tn_report *report, FILE *out);
 
 /* The values of the document's top-level keys, one file a concept; report_json.c lists them in the order of writing. */
 json_t *tn_json_run(tn_report *report);
@@ -35,7 +39,6 @@ json_t *tn_json_marks(tn_report *report);
 json_t *tn_json_ranges(tn_report *report);
 json_t *tn_json_serving(tn_report *report);
 json_t *tn_json_routing(tn_report *report);
-json_t *tn_json_sites(tn_report *report);
 json_t *tn_json_growth(tn_report *report);
 json_t *tn_json_refusals(tn_report *report);
 json_t *tn_json_coverage(tn_report *report);

@@ -107,12 +107,15 @@ static json_t *site_object(tn_report *r, const tn_row *row)
     return object;
 }
 
-json_t *tn_json_sites(tn_report *r)
+int tn_json_write_sites(tn_report *r, FILE *out)
 {
-    json_t *sites = json_array();
     for (size_t i = 0; i < r->row_count; i++)
         tn_stack_want(r, r->rows[i].site);
-    for (size_t i = 0; i < r->row_count; i++)
-        tn_json_append(sites, site_object(r, &r->rows[r->row_order[i]]));
-    return sites;
+    fputc('[', out);
+    for (size_t i = 0; i < r->row_count; i++) {
+        fputs(i ? ",\n" : "\n", out);
+        if (tn_json_write(site_object(r, &r->rows[r->row_order[i]]), out) != 0)
+            return -1;
+    }
+    return fputs(r->row_count ? "\n]" : "]", out) == EOF ? -1 : 0;
 }

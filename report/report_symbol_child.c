@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TOLD_NAME = 1, TOLD_FRAMES, TOLD_NAME_STATE, TOLD_LINE_STATE, TOLD_END, PAYLOAD_MAX = 1 << 20 };
+enum { TOLD_NAME = 1, TOLD_FRAMES, TOLD_NAME_STATE, TOLD_LINE_STATE, TOLD_END, PAYLOAD_MAX = 1 << 20, BATCH = 8192 };
 
 typedef struct head {
     uint32_t type, bytes; /* of the payload that follows */
@@ -27,8 +27,10 @@ typedef struct head {
 typedef struct teller {
     int fd;
     uint64_t job;
-    unsigned char payload[PAYLOAD_MAX];
+    unsigned char payload[PAYLOAD_MAX]; /* of the message in the making */
     size_t used;
+    unsigned char sent[BATCH]; /* whole messages that wait to be sent together: a switch of processes costs more than most of them */
+    size_t waiting;
 } teller;
 
 static void put(teller *t, const void *from, size_t bytes)
@@ -60,12 +62,28 @@ static void send_all(int fd, const void *from, size_t bytes)
     }
 }
 
+static void flush(teller *t)
+{
+    send_all(t->fd, t->sent, t->waiting);
+    t->waiting = 0;
+}
+
 static void tell(teller *t, uint32_t type, uint64_t i)
 {
     head h = {.type = type, .bytes = (uint32_t)t->used, .job = t->job, .i = i};
-    send_all(t->fd, &h, sizeof(h));
-    send_all(t->fd, t->payload, t->used);
+    if (sizeof(h) + t->used > sizeof(t->sent) - t->waiting)
+        flush(t);
+    if (sizeof(h) + t->used > sizeof(t->sent)) {
+        send_all(t->fd, &h, sizeof(h));
+        send_all(t->fd, t->payload, t->used);
+    } else {
+        memcpy(t->sent + t->waiting, &h, sizeof(h));
+        memcpy(t->sent + t->waiting + sizeof(h), t->payload, t->used);
+        t->waiting += sizeof(h) + t->used;
+    }
     t->used = 0;
+    if (type == TOLD_END) /* the next module may be its death */
+        flush(t);
 }
 
 void tn_tell_name(const tn_symbol_job *job, size_t i, const char *name, const char *source, uint64_t delta)
@@ -134,7 +152,7 @@ static void child(const tn_symbol_job *jobs, size_t first, size_t count, int lin
     if (!t)
         _exit(1);
     t->fd = fd;
-    t->used = 0;
+    t->used = t->waiting = 0;
     for (size_t i = first; i < count; i++) {
         tn_symbol_job job = jobs[i];
         job.teller = t;

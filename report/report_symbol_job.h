@@ -1,5 +1,5 @@
 /* One module's look-up, as the reading child does it: what is asked, and how answers are told. Everything here runs in a
- * process that may be killed at any moment, so every answer is told as soon as it is known. One thread. */
+ * process that may be killed at any moment, so no answer waits for the end of its module for long. One thread. */
 #ifndef TENURE_REPORT_REPORT_SYMBOL_JOB_H
 #define TENURE_REPORT_REPORT_SYMBOL_JOB_H
 
