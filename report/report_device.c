@@ -33,26 +33,64 @@ tn_device_state *tn_device_state_of(tn_report *report, uint32_t place)
     return &all->each[place];
 }
 
+static uint64_t line_hash(uint8_t kind, uint32_t site, uint32_t process, uint64_t handle)
+{
+    uint64_t h = ((uint64_t)site << 32 | (uint64_t)process << 8 | kind) * 0x9e3779b97f4a7c15u;
+    h = (h ^ handle) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
+}
+
+/* The slot that a line has or would have; there is a free one. */
+static uint32_t *line_slot(const tn_device_state *d, uint8_t kind, uint32_t site, uint32_t process, uint64_t handle)
+{
+    size_t at = line_hash(kind, site, process, handle) & d->line_mask;
+    for (; d->line_slots[at] != TN_NO_INDEX; at = (at + 1) & d->line_mask) {
+        const tn_line *l = &d->account.lines[d->line_slots[at]];
+        if (l->kind == kind && l->site == site && l->process == process && l->handle == handle)
+            break;
+    }
+    return &d->line_slots[at];
+}
+
+/* Room for one more line; 0 without memory. */
+static int grow_lines(tn_device_state *d)
+{
+    tn_device_account *a = &d->account;
+    if (a->line_count < d->line_capacity)
+        return 1;
+    size_t capacity = d->line_capacity ? d->line_capacity * 2 : 64;
+    tn_line *lines = realloc(a->lines, capacity * sizeof(*lines));
+    if (lines)
+        a->lines = lines;
+    uint64_t *generations = realloc(d->line_generation, capacity * sizeof(*generations));
+    if (generations)
+        d->line_generation = generations;
+    uint32_t *slots = malloc(2 * capacity * sizeof(*slots));
+    if (!lines || !generations || !slots) {
+        free(slots);
+        return 0;
+    }
+    memset(slots, 0xff, 2 * capacity * sizeof(*slots));
+    free(d->line_slots);
+    d->line_slots = slots;
+    d->line_mask = 2 * capacity - 1;
+    d->line_capacity = capacity;
+    for (size_t i = 0; i < a->line_count; i++)
+        if (a->lines[i].row == TN_NO_INDEX)
+            *line_slot(d, a->lines[i].kind, a->lines[i].site, a->lines[i].process, a->lines[i].handle) = (uint32_t)i;
+    return 1;
+}
+
 uint32_t tn_device_line(tn_device_state *d, uint8_t kind, uint32_t site, uint32_t row, uint32_t process, uint64_t handle)
 {
     tn_device_account *a = &d->account;
-    /* Lines of rows are found by tn_devices.line_of_row; of the others there are few hundred. */
-    for (size_t i = 0; row == TN_NO_INDEX && i < a->line_count; i++) {
-        const tn_line *l = &a->lines[i];
-        if (l->kind == kind && l->site == site && l->row == row && l->process == process && l->handle == handle)
-            return (uint32_t)i;
-    }
-    if (a->line_count == d->line_capacity) {
-        size_t capacity = d->line_capacity ? d->line_capacity * 2 : 64;
-        tn_line *lines = realloc(a->lines, capacity * sizeof(*lines));
-        if (lines)
-            a->lines = lines;
-        uint64_t *generations = realloc(d->line_generation, capacity * sizeof(*generations));
-        if (generations)
-            d->line_generation = generations;
-        if (!lines || !generations)
-            return TN_NO_INDEX;
-        d->line_capacity = capacity;
+    if (!grow_lines(d))
+        return TN_NO_INDEX;
+    if (row == TN_NO_INDEX) { /* lines of rows are found by tn_devices.line_of_row */
+        uint32_t *slot = line_slot(d, kind, site, process, handle);
+        if (*slot != TN_NO_INDEX)
+            return *slot;
+        *slot = (uint32_t)a->line_count;
     }
     a->lines[a->line_count] = (tn_line){.kind = kind, .site = site, .row = row, .process = process, .handle = handle};
     d->line_generation[a->line_count] = d->generation;
@@ -142,6 +180,7 @@ static void drop(tn_report *report)
         free(all->each[i].account.lines);
         free(all->each[i].account.marks);
         free(all->each[i].line_generation);
+        free(all->each[i].line_slots);
         free(all->each[i].pending);
         free(all->each[i].pasts);
     }

@@ -22,6 +22,7 @@ typedef struct tn_past { uint64_t ns; int64_t modelled; } tn_past; /* the model'
 typedef struct tn_device_state { /* of one place */
     tn_device_account account;
     size_t line_capacity;
+    uint32_t *line_slots; size_t line_mask; /* lines that are no row's, by what they are of: open addressing */
     uint64_t generation;        /* raised at every quiet reading */
     uint64_t *line_generation;  /* whose `undo` belongs to the present one */
     int64_t kinds[TN_LINE_KINDS];
