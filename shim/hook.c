@@ -259,7 +259,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     f->ptds = (uint8_t)ptds;
     f->begun = 0;
     f->freed_addr = 0;
-    f->window.kind = f->window.marked = f->window.making = f->window.hidden = 0;
+    f->window.kind = f->window.marked = f->window.making = f->window.hidden = f->window.warm = 0;
     f->handle = NULL;
     tn_thread *t = f->thread = &self;
     const tn_api_row *row = &tn_api_rows[api];

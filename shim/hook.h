@@ -64,6 +64,7 @@ typedef struct tn_hook_frame {
         uint8_t marked;    /* this call is counted as one that may move memory */
         uint8_t making;    /* a context begins or ends */
         uint8_t hidden;    /* a test switched this row off */
+        uint8_t warm;      /* a launch of a function that was launched before */
     } window;
     tn_entry freed;
 } tn_hook_frame;

@@ -182,7 +182,9 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
 
 void rec_launch_begin(tn_hook_frame *f, const void *function)
 {
-    if (!f->nested && function && is_new(functions, (uint64_t)function)) work_begin(f, TN_CHARGE_LAUNCH);
+    if (f->nested || !function) return;
+    f->window.warm = !is_new(functions, (uint64_t)function);
+    if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
     else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, 1, memory_order_relaxed);
 }
 

@@ -57,7 +57,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 {
     if (r != 0) return;
-    if (!f->nested && function && is_first_launch((uint64_t)function)) {
+    if (!f->nested && function && !f->window.warm && is_first_launch((uint64_t)function)) {
         uint32_t site = tn_frame_site(f);
         tn_context c = tn_context_current(f);
         tn_event *e = tn_event_new(f, tn_stamp());
@@ -75,6 +75,7 @@ void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, unsigned count)
 {
     if (r != 0) return;
+    f->window.warm = 0; /* it is the first one's */
     for (unsigned i = 0; each && i < count; i++) rec_launch(f, r, each[i].function, each[i].hStream);
 }
 

@@ -1,13 +1,14 @@
 /*
  * An engine in small, for the report: three threads load weights at once, each with a module of its own, then scratch and a pool, a graph
  * with memory nodes, a larger stack and heap, managed memory, streams; a model is unloaded and another one loaded. It knows nothing of Tenure
- * but the marks of tenure.h. Driver API throughout; the kernels are PTX, so no nvcc is needed. Prints what it did; exit 1 on any CUDA error.
+ * but the marks of tenure.h. Driver API throughout; the kernels are PTX, so no nvcc is needed. `engine quiet` loads by one thread after the
+ * other. Prints what it did; exit 1 on any CUDA error.
  */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 #include "include/tenure.h"
 #include "tests/gpu/explain/engine_kernels.h"
@@ -27,6 +28,7 @@ static void check(CUresult r, const char *what, int line)
 
 static CUcontext context;
 static CUdevice device;
+static int one_by_one;
 
 typedef struct model {
 	CUdeviceptr weight[LOADERS][LAYERS], scale[LOADERS][LAYERS];
@@ -73,8 +75,10 @@ static void load_model(model *m)
 		l[i] = (loader){m, i};
 		if (pthread_create(&thread[i], NULL, load, &l[i]) != 0)
 			exit(1);
+		if (one_by_one)
+			pthread_join(thread[i], NULL);
 	}
-	for (int i = 0; i < LOADERS; i++)
+	for (int i = 0; i < LOADERS && !one_by_one; i++)
 		pthread_join(thread[i], NULL);
 }
 
@@ -142,13 +146,14 @@ static void managed(CUfunction poke, CUstream stream)
 	tenure_mark("managed freed");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static model first, second;
 	CUmodule module;
 	CUfunction poke, deep;
 	CUstream stream[40];
 	CUdeviceptr word;
+	one_by_one = argc > 1 && strcmp(argv[1], "quiet") == 0;
 	CHECK(cuInit(0));
 	CHECK(cuDeviceGet(&device, 0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, device));
