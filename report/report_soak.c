@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include "report/report_serving.h"
+#include "report/report_short_name.h"
 #include "report/report_stack.h"
 #include "report/report_steps.h"
 #include "report/report_text_parts.h"
+
+enum { CALLERS = 3 };
 
 /* Blocks of one row that were not there when loading was over. */
 typedef struct excess {
@@ -103,12 +106,33 @@ static int by_bytes(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
+/* The site, and on a line of its own who called it: many allocate through one function. */
 static void print_site(tn_report *r, uint32_t site, FILE *out)
 {
-    char name[160];
+    static tn_stack stack; /* large; one thread a report */
+    char name[160], callers[400] = "", short_name[200];
     fprintf(out, "  %016" PRIx64 "  ", r->sites[site].key);
-    tn_text_clean(out, tn_stack_words(r, site, name, sizeof(name)), 46);
+    tn_text_site_line(r, site, name, sizeof(name));
+    tn_text_clean(out, name, 46);
     fputc('\n', out);
+    tn_stack_of(r, site, 1, &stack);
+    const tn_stack_line *where = tn_stack_where(&stack);
+    unsigned shown = 0;
+    for (uint32_t i = where ? (uint32_t)(where - stack.lines) + 1 : stack.count; i < stack.count && shown < CALLERS; i++) {
+        const tn_stack_line *line = &stack.lines[i];
+        size_t used = strlen(callers);
+        if (line->layer || !line->function)
+            continue;
+        snprintf(callers + used, sizeof(callers) - used, "%s%s", used ? ", " : "", tn_short_name(line->function, short_name, sizeof(short_name)));
+        if (line->file && strlen(callers) + 1 < sizeof(callers))
+            snprintf(callers + strlen(callers), sizeof(callers) - strlen(callers), ":%" PRIu32, line->line);
+        shown++;
+    }
+    if (shown) {
+        fputs("           called by ", out);
+        tn_text_clean(out, callers, TN_TEXT_COLUMNS - 21);
+        fputc('\n', out);
+    }
 }
 
 /* Sites that allocated while serving; `repeated`: those that did so again, else those whose first time it was. */

@@ -17,6 +17,10 @@ void tn_text_wrap(FILE *out, const char *first_indent, const char *indent, const
 /* "device 0", "no device" or "host". */
 void tn_text_place(const tn_place *place, int is_host, char out[TN_FIGURE]);
 
+/* A site for narrow columns, the line first, since that is what tells it from its neighbours: "gemm.c:30 take_workspace"; where file or
+ * line are not known, as tn_stack_words. */
+void tn_text_site_line(tn_report *report, uint32_t site, char *out, size_t size);
+
 /* The sections, one file a concept; report_text.c lists them in the order of printing. */
 void tn_text_warnings(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_head(tn_report *report, const tn_report_options *options, FILE *out);

@@ -6,11 +6,12 @@
 
 #include "phaseguard/phase.h"
 #include "report/report_serving.h"
+#include "report/report_short_name.h"
 #include "report/report_stack.h"
 #include "report/report_steps.h"
 #include "report/report_text_parts.h"
 
-enum { LINES_A_STEP = 4, FIRST_STEPS = 200, LAST_STEPS = 40 };
+enum { LINES_A_STEP = 4, FIRST_STEPS = 200, LAST_STEPS = 40, OWNER_WIDTH = 20 };
 
 /* "+3.9 GiB", "-2.0 MiB", "0 B". */
 static const char *signed_bytes(int64_t bytes, char out[TN_FIGURE])
@@ -19,6 +20,18 @@ static const char *signed_bytes(int64_t bytes, char out[TN_FIGURE])
     uint64_t size = bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
     snprintf(out, TN_FIGURE, "%s%.24s", bytes > 0 ? "+" : bytes < 0 ? "-" : "", tn_format_bytes(size, figure));
     return out;
+}
+
+void tn_text_site_line(tn_report *r, uint32_t site, char *out, size_t size)
+{
+    static tn_stack stack; /* large; one thread a report */
+    char name[200];
+    tn_stack_of(r, site, 1, &stack);
+    const tn_stack_line *where = tn_stack_where(&stack);
+    if (where && where->function && where->file)
+        snprintf(out, size, "%s:%" PRIu32 " %s", tn_base_name(where->file), where->line, tn_short_name(where->function, name, sizeof(name)));
+    else
+        tn_stack_words(r, site, out, size);
 }
 
 typedef struct span {
@@ -89,9 +102,12 @@ static void print_gains(const span *s, FILE *out)
     for (size_t i = shown; i < count; i++)
         rest += lines[i].backed;
     for (size_t i = 0; i < shown; i++) {
-        tn_stack_words(s->report, lines[i].site, name, sizeof(name));
+        tn_text_site_line(s->report, lines[i].site, name, sizeof(name));
         fprintf(out, "  %20s %11s  %13s", "", signed_bytes(lines[i].backed, figure), "");
-        tn_text_clean(out, name, TN_TEXT_COLUMNS - 50);
+        tn_text_clean(out, lines[i].owner, OWNER_WIDTH);
+        fputs(": ", out);
+        size_t owner = strlen(lines[i].owner) < OWNER_WIDTH ? strlen(lines[i].owner) : OWNER_WIDTH;
+        tn_text_clean(out, name, TN_TEXT_COLUMNS - 50 - owner);
         fputc('\n', out);
     }
     if (shown && rest)
@@ -206,7 +222,7 @@ void tn_text_serving(tn_report *r, const tn_report_options *options, FILE *out)
         if (!line->driver_allocations)
             continue;
         n++;
-        tn_stack_words(r, order[i], name, sizeof(name));
+        tn_text_site_line(r, order[i], name, sizeof(name));
         fprintf(out, "  %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %10s  %016" PRIx64 "  ", tn_serving_repeated(line), line->first_uses, line->retries,
                 tn_format_bytes(line->requested_bytes, bytes), r->sites[order[i]].key);
         tn_text_clean(out, name, 40);

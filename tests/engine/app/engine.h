@@ -66,6 +66,7 @@ struct engine {
     uint64_t rng;
     int n_requests;
     bool serving;
+    bool instrumented; /* tells a recorder its phases and marks */
     size_t free_at_start;
 };
 

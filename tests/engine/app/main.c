@@ -9,7 +9,8 @@
 
 static const char usage[] =
     "usage: legacy_engine --config dense|moe|vision [--requests N] [--seed N]\n"
-    "                     [--feature-off NAME]... [--until PHASE] [--list-features]\n";
+    "                     [--feature-off NAME]... [--until PHASE] [--list-features]\n"
+    "                     [--instrumented]\n";
 
 static const struct option options[] = {
     { "config", required_argument, NULL, 'c' },
@@ -17,6 +18,7 @@ static const struct option options[] = {
     { "seed", required_argument, NULL, 's' },
     { "feature-off", required_argument, NULL, 'f' },
     { "until", required_argument, NULL, 'u' },
+    { "instrumented", no_argument, NULL, 'i' },
     { "list-features", no_argument, NULL, 'l' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -56,6 +58,9 @@ int main(int argc, char **argv)
             break;
         case 'u':
             until = optarg;
+            break;
+        case 'i':
+            eng.instrumented = true;
             break;
         case 'l':
             feature_list();

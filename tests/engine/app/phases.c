@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tenure.h>
+
 #include "app/features.h"
 #include "compute/compute.h"
 #include "core/allocator.h"
@@ -28,7 +30,15 @@ void phase_mark(struct engine *eng, const char *name)
            used - last);
     fflush(stdout);
     last = used;
-    (void)eng;
+    if (eng->instrumented)
+        tenure_mark(name);
+}
+
+/* What an engine that knows its phases says to whoever records it. */
+static void tell_phase(const struct engine *eng, int phase)
+{
+    if (eng->instrumented)
+        tenure_phase(phase);
 }
 
 /* A pool that gives nothing back until it is told to. */
@@ -92,7 +102,10 @@ static void weights_and_caches(struct server *srv)
 static void kv_and_workspaces(struct server *srv)
 {
     struct engine *eng = srv->eng;
-    int blocks = kv_blocks_from_free(eng);
+    int blocks;
+
+    tell_phase(eng, TENURE_PLANNING);
+    blocks = kv_blocks_from_free(eng);
 
     kv_cache_init(eng, blocks);
     balloon_release();
@@ -171,6 +184,7 @@ static void swap_models(struct server *srv)
     eng->serving = false;
     printf("phase=planning\n");
     fflush(stdout);
+    tell_phase(eng, TENURE_PLANNING);
     if (feature_on(F_SWAP_FAILURE)) {
         /* A file whose header asks for more than any card has. */
         broken.name = "broken";
@@ -189,6 +203,7 @@ static void swap_models(struct server *srv)
     eng->serving = true;
     printf("phase=serving\n");
     fflush(stdout);
+    tell_phase(eng, TENURE_SERVING);
     server_run_more(srv, 2);
 }
 
@@ -287,6 +302,7 @@ void phases_run(struct server *srv, const char *until)
         if (strcmp(order[i].name, "serving") == 0) {
             printf("phase=serving\n");
             fflush(stdout);
+            tell_phase(srv->eng, TENURE_SERVING);
         }
         order[i].run(srv);
         phase_mark(srv->eng, strcmp(order[i].name, "serving") == 0 ? "served" : order[i].name);
