@@ -34,7 +34,7 @@ same a_swap_by_lines "$(phases swap)" 'loading serving planning:1 serving:1'
 same what_the_swap_took_is_not_counted "$(serving swap driver_allocations)" 5
 rec partial --serving-when line:prompt -- prog_serve alloc:1 'raw:a prompt' $pause loop:2 print: $pause loop:4
 same a_line_counts_when_it_ends "$(serving partial driver_allocations)" 4
-rec early --serving-when line:ready --mark-on ready -- prog_serve print:ready $pause alloc:1 loop:2
+rec early --serving-when line:ready --mark-on ready -- prog_serve print:ready $pause alloc:1 $pause loop:2
 same before_the_first_call "$(phases early):$(serving early driver_allocations)" 'loading serving:3'
 holds an_early_mark_is_lost "$(cat early.err)" '*1 mark was before the first CUDA call*'
 rec never --serving-when line:ready -- prog_serve print:ready
