@@ -18,9 +18,10 @@ static tn_serving_what allocation(tn_serving_thread *t, const tn_event *e)
     return retry ? TN_SERVING_RETRY : TN_SERVING_ALLOCATION;
 }
 
+/* Only a reading that nothing else can have moved says that this call grew. */
 static tn_serving_what charge(const tn_event *e)
 {
-    if (e->aux <= e->bytes)
+    if (e->aux <= e->bytes || !(e->aux2 & TN_CHARGE_ALONE) || e->aux2 & (TN_CHARGE_NO_BEFORE | TN_CHARGE_BLIND))
         return TN_SERVING_NOTHING;
     switch (e->kind) {
     case TN_CHARGE_CONTEXT:
@@ -29,12 +30,29 @@ static tn_serving_what charge(const tn_event *e)
     case TN_CHARGE_STREAM:
     case TN_CHARGE_EVENT:
     case TN_CHARGE_LIMIT:
+    case TN_CHARGE_MANAGED:
+    case TN_CHARGE_SYNC:
+    case TN_CHARGE_FIRST_USE:
+    case TN_CHARGE_PEER:
+    case TN_CHARGE_PINNED:
+    case TN_CHARGE_ARRAY:
         return TN_SERVING_CHARGE;
     case TN_CHARGE_GRAPH:
         return TN_SERVING_GRAPH;
-    default: /* readings of the whole device, which are nobody's growth */
+    default: /* readings of the whole device, which are nobody's growth; pools, below */
         return TN_SERVING_NOTHING;
     }
+}
+
+tn_serving_what tn_serving_pool(tn_serving_held *held, const tn_event *e)
+{
+    uint64_t before = held->reserved;
+    if (e->type != TN_EV_CHARGE || (e->kind != TN_CHARGE_POOL && e->kind != TN_CHARGE_GRAPH_MEMORY))
+        return TN_SERVING_NOTHING;
+    held->reserved = e->bytes;
+    if (e->bytes <= before)
+        return TN_SERVING_NOTHING;
+    return e->kind == TN_CHARGE_POOL ? TN_SERVING_POOL : TN_SERVING_GRAPH;
 }
 
 tn_serving_what tn_serving_event(tn_serving_thread *t, const tn_event *e)

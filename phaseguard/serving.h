@@ -27,6 +27,12 @@ typedef struct tn_serving_thread {
  * that a graph owns is counted where it grows, imported memory is another's, and registering is counted, since it reaches the driver. */
 tn_serving_what tn_serving_event(tn_serving_thread *t, const tn_event *e);
 
+/* What one pool, or the graphs of one device, had reserved when last read; zeroed memory is one that was never read. */
+typedef struct tn_serving_held { uint64_t reserved; } tn_serving_held;
+
+/* The same for a reading of a pool (TN_CHARGE_POOL, TN_CHARGE_GRAPH_MEMORY), held against the one before of the same pool. */
+tn_serving_what tn_serving_pool(tn_serving_held *held, const tn_event *e);
+
 /* Counts of one site, tier or process while Serving. */
 typedef struct tn_serving_counts {
     uint64_t driver_allocations; /* first uses included, retries not */

@@ -13,6 +13,8 @@ struct tn_serving_process {
     uint8_t *seen;              /* [site_end]: the site has allocated */
     tn_serving_thread *threads; /* by the journal's thread number */
     size_t thread_room;
+    struct held { uint64_t pool; uint8_t kind, device; tn_serving_held held; } *pools; /* a process has few */
+    size_t pool_count;
 };
 
 static tn_error begin(tn_report *report)
@@ -47,6 +49,25 @@ static tn_serving_thread *thread_of(struct tn_serving_process *p, uint32_t numbe
     return &p->threads[number];
 }
 
+/* A reading of a pool: nobody's site. */
+static tn_error pool(tn_serving *all, struct tn_serving_process *p, const tn_event *e)
+{
+    size_t i = 0;
+    while (i < p->pool_count && (p->pools[i].pool != e->addr || p->pools[i].kind != e->kind || p->pools[i].device != e->device))
+        i++;
+    if (i == p->pool_count) {
+        struct held *grown = realloc(p->pools, (i + 1) * sizeof(*grown));
+        if (!grown)
+            return TN_E_NOMEM;
+        p->pools = grown;
+        grown[p->pool_count++] = (struct held){.pool = e->addr, .kind = e->kind, .device = e->device};
+    }
+    tn_serving_what what = tn_serving_pool(&p->pools[i].held, e);
+    if (tn_phase_of(&p->phase) == TN_PHASE_SERVING)
+        tn_serving_add(&all->total, what, e, 0);
+    return TN_OK;
+}
+
 static tn_error event(const tn_moment *now)
 {
     const tn_event *e = now->event;
@@ -69,7 +90,9 @@ static tn_error event(const tn_moment *now)
         *t = (tn_serving_thread){0}; /* a number is handed on from thread to thread */
         return TN_OK;
     }
-    all->charges_read |= e->type == TN_EV_CHARGE && e->kind != TN_CHARGE_READING && e->kind != TN_CHARGE_BASELINE;
+    if (e->type == TN_EV_CHARGE && (e->kind == TN_CHARGE_POOL || e->kind == TN_CHARGE_GRAPH_MEMORY))
+        return pool(all, p, e);
+    all->charges_read |= e->type == TN_EV_CHARGE && e->kind != TN_CHARGE_READING && e->kind != TN_CHARGE_BASELINE && e->kind != TN_CHARGE_NEIGHBOUR;
     tn_serving_what what = tn_serving_event(t, e);
     if (what == TN_SERVING_NOTHING)
         return TN_OK;
@@ -109,6 +132,7 @@ static void drop(tn_report *report)
     for (size_t i = 0; s && s->processes && i < report->process_count; i++) {
         free(s->processes[i].seen);
         free(s->processes[i].threads);
+        free(s->processes[i].pools);
     }
     if (s) {
         free(s->processes);

@@ -58,15 +58,39 @@ END_TEST
 START_TEST(growth_that_no_call_asked_for)
 {
     tn_serving_thread t = {0};
-    tn_event e = {.type = TN_EV_CHARGE, .kind = TN_CHARGE_LAUNCH, .bytes = 100, .aux = 200};
+    tn_event e = {.type = TN_EV_CHARGE, .kind = TN_CHARGE_LAUNCH, .bytes = 100, .aux = 200, .aux2 = TN_CHARGE_ALONE};
     ck_assert_int_eq(tell(&t, e), TN_SERVING_CHARGE);
     e.kind = TN_CHARGE_GRAPH;
     ck_assert_int_eq(tell(&t, e), TN_SERVING_GRAPH);
     e.kind = TN_CHARGE_READING;
     ck_assert_int_eq(tell(&t, e), TN_SERVING_NOTHING);
     e.kind = TN_CHARGE_LAUNCH;
+    e.aux2 = TN_CHARGE_QUIET_BEFORE | TN_CHARGE_QUIET_AFTER; /* another thread's call may have taken it */
+    ck_assert_int_eq(tell(&t, e), TN_SERVING_NOTHING);
+    e.aux2 = TN_CHARGE_ALONE | TN_CHARGE_BLIND;
+    ck_assert_int_eq(tell(&t, e), TN_SERVING_NOTHING);
+    e.aux2 = TN_CHARGE_ALONE;
     e.aux = 100; /* nothing was taken */
     ck_assert_int_eq(tell(&t, e), TN_SERVING_NOTHING);
+}
+END_TEST
+
+START_TEST(growth_of_pools)
+{
+    tn_serving_held held = {0};
+    tn_event e = {.type = TN_EV_CHARGE, .kind = TN_CHARGE_POOL, .bytes = 32 << 20, .aux = 1 << 20};
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_POOL);
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_NOTHING);
+    e.bytes = 0; /* trimmed */
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_NOTHING);
+    e.bytes = 32 << 20;
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_POOL);
+    e.kind = TN_CHARGE_GRAPH_MEMORY;
+    e.bytes = 64 << 20;
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_GRAPH);
+    e.kind = TN_CHARGE_READING;
+    e.bytes = 96 << 20;
+    ck_assert_int_eq(tn_serving_pool(&held, &e), TN_SERVING_NOTHING);
 }
 END_TEST
 
@@ -102,6 +126,7 @@ int main(void)
     tcase_add_test(cases, a_ladder_is_one_allocation);
     tcase_add_test(cases, no_retry);
     tcase_add_test(cases, growth_that_no_call_asked_for);
+    tcase_add_test(cases, growth_of_pools);
     tcase_add_test(cases, counts);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -160,14 +160,22 @@ START_TEST(growth_is_counted_where_it_was_read)
     tn_event e = reading(0, 100);
     e.kind = TN_CHARGE_LAUNCH;
     e.aux = 200;
+    e.aux2 = TN_CHARGE_ALONE;
     jm_event(j, 1, 350, e); /* while planning */
     jm_event(j, 1, 500, at_site(e, 3));
     e.kind = TN_CHARGE_GRAPH;
     jm_event(j, 1, 510, e);
+    e.kind = TN_CHARGE_POOL;
+    for (uint64_t n = 1; n < 4; n++) { /* one of them before the flip */
+        e.addr = 0x77;
+        e.bytes = n * 32 * MIB;
+        jm_event(j, 1, 385 + 10 * n + (n > 1) * 100, e);
+    }
     load_journal(j);
     ck_assert(report->serving->charges_read);
     ck_assert_uint_eq(report->serving->total.charge_growths, 1);
     ck_assert_uint_eq(report->serving->total.graph_growths, 1);
+    ck_assert_uint_eq(report->serving->total.pool_growths, 2);
 }
 END_TEST
 
