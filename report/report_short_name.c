@@ -45,6 +45,16 @@ static const char *bracket_end(const char *begin, const char *at)
     return NULL;
 }
 
+/* What compilers add to the name of a part or a copy of a function: "main.cold", "f.constprop.0". */
+static int is_clone_suffix(const char *at)
+{
+    static const char *const suffixes[] = {".cold", ".isra.", ".part.", ".constprop.", ".lto_priv.", ".llvm."};
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++)
+        if (strncmp(at, suffixes[i], strlen(suffixes[i])) == 0)
+            return 1;
+    return 0;
+}
+
 typedef struct text {
     char *at;
     size_t used, size;
@@ -67,7 +77,7 @@ char *tn_short_name(const char *function, char *out, size_t size)
         put(&t, function, strlen(function));
     while (*at && *function != '<') {
         size_t skip = operator_name(function, at);
-        if (after_parameters && strncmp(at, "::", 2) != 0)
+        if ((after_parameters && strncmp(at, "::", 2) != 0) || is_clone_suffix(at))
             break; /* const, &&, [clone ...] */
         after_parameters = 0;
         if (skip) {
@@ -87,7 +97,8 @@ char *tn_short_name(const char *function, char *out, size_t size)
                 break;
             }
             if (*at == '{') { /* {lambda(int)#1}: its parameters go */
-                const char *open = memchr(at, '(', (size_t)(end - at)), *number = memchr(at, '#', (size_t)(end - at));
+                const char *open = memchr(at, '(', (size_t)(end - at));
+                const char *number = open ? memchr(open, '#', (size_t)(end - open)) : NULL;
                 put(&t, at, (size_t)((open ? open : end) - at));
                 if (open)
                     put(&t, number ? number : end - 1, (size_t)(end - (number ? number : end - 1)));

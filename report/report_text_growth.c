@@ -115,8 +115,8 @@ void tn_text_left(tn_report *r, const tn_report_options *options, FILE *out)
         const tn_place *p = &r->places[index];
         tn_text_place(p, index == TN_PLACE_HOST, where);
         if (p->moments.low_epoch && !unload_is_end(r, index)) {
-            fprintf(out, "After the largest unload, %s (%s freed in a row of frees and allocations that ended %s after the start): %s\n",
-                    where, tn_format_bytes(p->moments.drop, a), tn_format_duration(p->moments.low_ns, b), tn_format_bytes(p->total.at_low, c));
+            fprintf(out, "After the largest unload, %s: %s (%s had been freed in all, %s after the start)\n", where,
+                    tn_format_bytes(p->total.at_low, c), tn_format_bytes(p->moments.drop, a), tn_format_duration(p->moments.low_ns, b));
             print_left(r, index, low_of, options->top, out);
             fputc('\n', out);
         }
