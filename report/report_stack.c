@@ -74,10 +74,30 @@ const tn_stack_line *tn_stack_where(const tn_stack *stack)
     return stack->count ? &stack->lines[0] : NULL;
 }
 
+/* The innermost Python caller that is the program's own, and not of an installed package; else the innermost. */
+static int python_words(const tn_report *r, const tn_site *site, char *out, size_t size)
+{
+    const char *file = NULL, *name = NULL;
+    const tn_reader *reader = r->processes[site->process].reader;
+    uint32_t chosen = UINT32_MAX;
+    for (uint32_t i = 0; site->python && i < site->python->frame_count && chosen == UINT32_MAX; i++)
+        if (tn_reader_python(reader, site->python->frames[i].function, &file, &name) && !strstr(file, "/site-packages/") &&
+            !strstr(file, "/dist-packages/") && !strstr(file, "/lib/python") && file[0] != '<')
+            chosen = i;
+    if (chosen == UINT32_MAX)
+        chosen = 0;
+    if (!site->python || site->python->frame_count == 0 || !tn_reader_python(reader, site->python->frames[chosen].function, &file, &name))
+        return 0;
+    snprintf(out, size, "%s (%s:%" PRIu32 ")", name, tn_base_name(file), site->python->frames[chosen].line);
+    return 1;
+}
+
 char *tn_stack_words(tn_report *r, uint32_t index, char *out, size_t size)
 {
     tn_stack stack;
     char name[256];
+    if (python_words(r, &r->sites[index], out, size))
+        return out;
     tn_stack_of(r, index, 1, &stack);
     const tn_stack_line *where = tn_stack_where(&stack);
     if (!where)

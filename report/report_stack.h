@@ -34,7 +34,7 @@ void tn_stack_of(tn_report *report, uint32_t site, int fold, tn_stack *out);
 /* The line that tells a person where this is: the innermost in no layer, else the innermost. NULL without a stack. */
 const tn_stack_line *tn_stack_where(const tn_stack *stack);
 /* The site in a few words, in at most `size` - 1 bytes, for tables: "load_weights (load.c:123) in engine",
- * "engine+0x1234", "no stack". Not cleaned. Returns `out`. */
+ * "engine+0x1234", "no stack"; of Python callers the innermost one outside of installed packages. Not cleaned. Returns `out`. */
 char *tn_stack_words(tn_report *report, uint32_t site, char *out, size_t size);
 
 #endif

@@ -26,6 +26,18 @@ run "$TENURE" report --top many somewhere
 refused top_needs_a_number 2 '*--top needs a number, not many*'
 run "$TENURE" report somewhere --top
 refused top_needs_a_value 2 '*option --top needs a value*'
+run "$TENURE" report --top -1 somewhere
+refused top_is_not_negative 2 '*--top needs a number, not -1*'
+run "$TENURE" report --by size somewhere
+refused by_what 2 '*--by takes library, site, kind or phase, not size*'
+for bad in x -1 nan 0x10 1e9 ''; do
+    run "$TENURE" report --symbol-seconds "$bad" somewhere
+    refused "symbol_seconds_${bad:-empty}" 2 "*--symbol-seconds needs a number of seconds, not $bad*"
+    run "$TENURE" report --symbol-mib "$bad" somewhere
+    refused "symbol_mib_${bad:-empty}" 2 "*--symbol-mib needs a number of MiB, not $bad*"
+done
+run "$TENURE" report somewhere --at
+refused at_needs_a_value 2 '*option --at needs a value*'
 run "$TENURE" report one two
 refused two_runs 2 '*two is too much*'
 export TENURE_LIB="$PROBE"
@@ -155,6 +167,34 @@ holds one_bad_of_two_reports_the_good "$out" '*NVIDIA Example*'
 mkdir pipe.d && mkfifo pipe.d/p.tnj
 run timeout 10 "$TENURE" report pipe.d
 refused pipe_as_journal 2 '*p.tnj: *'
+
+# A journal of a version to come, by its version and by its magic: named as that, not as damage.
+"$EXAMPLE" newer.tnj
+printf '\x02' | dd of=newer.tnj bs=1 seek=8 conv=notrunc 2>/dev/null
+run "$TENURE" report newer.tnj
+refused newer_version 2 '*newer.tnj: *version*'
+"$EXAMPLE" newest.tnj
+printf 2 | dd of=newest.tnj bs=1 seek=7 conv=notrunc 2>/dev/null
+run "$TENURE" report newest.tnj
+refused newer_magic 2 '*newest.tnj: *version*'
+"$EXAMPLE" secret.tnj
+chmod 000 secret.tnj
+if [ -r secret.tnj ]; then
+    run setpriv --reuid 65534 --clear-groups "$TENURE" report secret.tnj
+    # Another user may not reach the folder, or the command, at all.
+    [ "$rc" = 127 ] || [ "$rc" = 126 ] || refused unreadable 2 '*secret.tnj: *'
+else
+    run "$TENURE" report secret.tnj
+    refused unreadable 2 '*secret.tnj: *'
+fi
+"$EXAMPLE" marked.tnj
+run "$TENURE" report marked.tnj --at warm
+refused no_such_mark 2 '*marked.tnj: there is no mark or phase warm in this run, which has no marks'
+run "$TENURE" report marked.tnj --at 1 --json -o at.json
+refused no_such_number 2 '*there is no mark or phase 1 *'
+[ -e at.json ] && not_ok no_mark_no_file 'at.json was made' || ok no_mark_no_file
+run "$TENURE" report marked.tnj --symbol-seconds 0 --by kind --top 1
+same limits_and_tables "$rc:$err" 0:
 
 # ---- -o ----
 "$EXAMPLE" good.tnj
