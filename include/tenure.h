@@ -1,6 +1,7 @@
 /* tenure.h: what a program may tell Tenure about itself. Header only, C99 and C++98 or later with GCC or Clang on Linux; nothing to link
  * with (on glibc before 2.34: -ldl). Where the program does not run under Tenure each function finds that out once, by dlsym, and does
- * nothing. Any thread may call any function at any time; none calls CUDA in a process that has not started it, none changes errno.
+ * nothing. Any thread may call any function at any time, but not from within a host function or callback of a stream, since a recorded mark
+ * asks the device what is in use; none starts CUDA in a process that has not started it, none changes errno.
  *
  *     #include <tenure.h>
  *     tenure_mark("weights loaded");

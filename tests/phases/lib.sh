@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced after tests/shim/lib.sh by this folder's tests.
 
 export PATH="$BIN:$PATH" TENURE_JOURNAL_MAX_MIB=64
@@ -16,6 +17,7 @@ begin() {
     run=$1
     shift
     tenure record -o "$run" "$@" >"$run.out" 2>"$run.err" </dev/null &
+    # shellcheck disable=SC2034 # the caller waits for it
     PID=$!
 }
 has_block() { ls "$1"/*.tnc >/dev/null 2>&1; }

@@ -34,4 +34,14 @@ for config in dense moe vision; do
     same_files "$config: without libraries, totals" "$(part $N totals_without_peaks ${E}_nolibs)" "$(part $P totals_without_libraries $E)"
     same_files "$config: without libraries, sites" "$(sites $N ${E}_nolibs)" "$(sites $P $E)"
 done
+
+# What the program says by tenure.h reaches the archive as it does the preload; with the loader's functions exported and without.
+said() { jq -c '[.phases[].phase, .marks[].mark, .serving.driver_allocations]' "$1.json"; }
+for run in "preloaded told_plain $E" "linked told_wrap ${E}_wrap" "linked told_nolibs ${E}_nolibs"; do
+    read -r how name program <<<"$run"
+    $how "$name" "$BIN/$program" --config dense --instrumented
+done
+same "tenure.h under the preload" "$(jq -c '[.phases[].phase]' told_plain.json)" '["loading","planning","serving","planning","serving"]'
+same "tenure.h with the archive" "$(said told_wrap)" "$(said told_plain)"
+same "tenure.h without the libraries" "$(said told_nolibs)" "$(said told_plain)"
 finish
