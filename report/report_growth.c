@@ -201,7 +201,10 @@ static int has_grown(const track *t, uint32_t *top)
 
 static tn_growth_kind kind_of(const track *t, uint32_t top)
 {
-    if (t->least_blocks[top] <= t->least_blocks[0])
+    uint32_t first = 0;
+    while (first < top && t->least_blocks[first] == 0) /* the first block is no growth in number */
+        first++;
+    if (t->least_blocks[top] <= t->least_blocks[first] && t->least[top] > t->least[first])
         return TN_GROWTH_POOL;
     return t->live >= t->least[top] ? TN_GROWTH_LOST : TN_GROWTH_KEPT;
 }

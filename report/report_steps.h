@@ -72,7 +72,7 @@ typedef struct tn_step_line {
  * *out; rows that gained and lost nothing have no line. TN_E_NOMEM. */
 TN_MUST_USE tn_error tn_step_lines(const tn_report *report, const tn_step_sum *sum, int by_owner, int all, tn_step_line **out, size_t *count);
 
-/* The place of a step, or NULL. */
+/* The place of a step, or NULL; of no step (NULL), too. */
 const tn_step_place *tn_step_place_of(const tn_step *step, uint32_t place);
 
 #endif

@@ -47,7 +47,7 @@ void tn_step_sum_free(tn_step_sum *sum)
 
 const tn_step_place *tn_step_place_of(const tn_step *step, uint32_t place)
 {
-    return place < step->place_count ? &step->places[place] : NULL;
+    return step && place < step->place_count ? &step->places[place] : NULL;
 }
 
 static int by_key(const void *a, const void *b)

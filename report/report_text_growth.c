@@ -23,15 +23,18 @@ static void print_growth(tn_report *r, const tn_growth_site *g, FILE *out)
     char a[TN_FIGURE], b[TN_FIGURE];
     fprintf(out, "  %-13s +%9s", tn_growth_kind_name(g->kind), tn_format_bytes(g->bytes, a));
     print_site(r, r->rows[g->row].site, 25, out);
+    char text[256];
+    int used;
     if (g->kind != TN_GROWTH_POOL)
-        fprintf(out, "                %" PRIu64 " more block%s after %" PRIu64 " allocation%s and %" PRIu64 " free%s", g->blocks, TN_PLURAL(g->blocks),
-                g->allocs, TN_PLURAL(g->allocs), g->frees, TN_PLURAL(g->frees));
+        used = snprintf(text, sizeof(text), "%" PRIu64 " more block%s after %" PRIu64 " allocation%s and %" PRIu64 " free%s", g->blocks,
+                        TN_PLURAL(g->blocks), g->allocs, TN_PLURAL(g->allocs), g->frees, TN_PLURAL(g->frees));
     else
-        fprintf(out, "                as many blocks as before, of %s at first and %s at last; %" PRIu64 " allocation%s, %" PRIu64 " free%s",
-                tn_format_bytes(g->first_bytes, a), tn_format_bytes(g->last_bytes, b), g->allocs, TN_PLURAL(g->allocs), g->frees, TN_PLURAL(g->frees));
+        used = snprintf(text, sizeof(text), "as many blocks as before, %s at first, %s at last; %" PRIu64 " allocation%s, %" PRIu64 " free%s",
+                        tn_format_bytes(g->first_bytes, a), tn_format_bytes(g->last_bytes, b), g->allocs, TN_PLURAL(g->allocs), g->frees,
+                        TN_PLURAL(g->frees));
     if (r->process_count > 1)
-        fprintf(out, "; process %" PRIu32, tn_reader_header(r->processes[g->process].reader)->pid);
-    fputc('\n', out);
+        snprintf(text + used, sizeof(text) - (size_t)used, "; process %" PRIu32, tn_reader_header(r->processes[g->process].reader)->pid);
+    tn_text_wrap(out, "                ", "                ", text);
 }
 
 void tn_text_growth(tn_report *r, const tn_report_options *options, FILE *out)
@@ -47,8 +50,9 @@ void tn_text_growth(tn_report *r, const tn_report_options *options, FILE *out)
         print_growth(r, &g->sites[i], out);
     if (shown < g->count)
         fprintf(out, "  %zu more (--top N).\n", g->count - shown);
-    fputs("  Pool growth: a buffer is replaced by larger ones, the old ones are freed. Lost pointers: blocks come and\n"
-          "  are never freed, as where a pointer is overwritten. Kept blocks: freed at the very end.\n\n", out);
+    tn_text_wrap(out, "  ", "  ", "Pool growth: a buffer is replaced by larger ones, the old ones are freed. Lost pointers: blocks come and are "
+                                  "never freed, as where a pointer is overwritten. Kept blocks: freed at the very end.");
+    fputc('\n', out);
 }
 
 /* ---- what is left ---- */

@@ -20,14 +20,17 @@ static void print_refusal(tn_report *r, const tn_refusal *f, FILE *out)
     fputc('\n', out);
     if (f->result != OUT_OF_MEMORY || row->place == TN_PLACE_HOST)
         return;
-    fprintf(out, "        %s of this run's were live then", tn_format_bytes(f->live, a));
+    char text[256];
+    int used = snprintf(text, sizeof(text), "%s of this run's were live then", tn_format_bytes(f->live, a));
     if (p->total_bytes)
-        fprintf(out, ", of %s", tn_format_bytes(p->total_bytes, b));
+        used += snprintf(text + used, sizeof(text) - (size_t)used, ", of %s", tn_format_bytes(p->total_bytes, b));
     /* Only where those bytes could have made room: programs ask for 4 TiB to see what happens. */
     if (f->idle && f->live + f->requested <= p->total_bytes && row->kind != TN_KIND_ASYNC && row->kind != TN_KIND_POOL)
-        fprintf(out, "; up to %s lay idle in its stream-ordered\n        pools, which a plain allocation gets only after a synchronisation",
-                tn_format_bytes(f->idle, c));
-    fputs(".\n", out);
+        used += snprintf(text + used, sizeof(text) - (size_t)used,
+                         "; up to %s lay idle in its stream-ordered pools, which a plain allocation gets only after a synchronisation",
+                         tn_format_bytes(f->idle, c));
+    snprintf(text + used, sizeof(text) - (size_t)used, ".");
+    tn_text_wrap(out, "        ", "        ", text);
 }
 
 void tn_text_refusals(tn_report *r, const tn_report_options *options, FILE *out)
