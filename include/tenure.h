@@ -9,7 +9,7 @@
  *
  * Each function returns TENURE_RECORDED, TENURE_ABSENT where nothing is recorded (no Tenure, or a forked child that only forwards), or
  * TENURE_REFUSED: phases go forward only, but for Serving to Planning, which begins a swap and ends with the next Serving. What is said
- * before the first CUDA call is kept until then and stamped with it (of marks the first 16). */
+ * before the first CUDA call is kept until then and stamped with it (of marks the first 64). */
 #ifndef TENURE_H
 #define TENURE_H
 

@@ -171,8 +171,8 @@ void tn_phase_attend(tn_hook_frame *f)
 
 /* ---- before recording, and its ends */
 
-#define EARLY 16
-static struct { char text[TN_CONTROL_TEXT]; int cause; } early[EARLY];
+#define EARLY 64
+static struct { char text[TN_CONTROL_TEXT]; uint64_t range; int kind, cause; } early[EARLY];
 static _Atomic int early_count, early_cause;
 
 void tn_phase_start(tn_journal *journal)
@@ -197,7 +197,10 @@ void tn_phase_started(void)
     uint32_t phase = tn_phase_now();
     if (phase != TN_PHASE_LOADING) phase_event(&f, phase, (tn_phase_moved){.move = TN_MOVE_FORWARD}, atomic_load(&early_cause), tn_stamp());
     int known = atomic_load(&early_count);
-    for (int i = 0; i < known && i < EARLY; i++) mark_event(&f, TN_MARK_POINT, early[i].text, 0, early[i].cause, tn_stamp());
+    for (int i = 0; i < known && i < EARLY; i++) {
+        const char *text = early[i].kind == TN_MARK_RANGE_END ? NULL : early[i].text;
+        mark_event(&f, early[i].kind, text, early[i].range, early[i].cause, tn_stamp());
+    }
     tn_own_leave(&f);
 }
 
@@ -243,10 +246,13 @@ int tn_mark(int kind, const char *text, uint64_t range, int cause)
     tn_hook_frame f;
     uint64_t now = tn_stamp();
     if (!tn_recording()) {
-        int i = tn_may_start() && kind == TN_MARK_POINT && text ? atomic_fetch_add(&early_count, 1) : EARLY;
+        /* A program that ranges for ever and never starts CUDA must not count up to an overflow. */
+        int i = tn_may_start() && atomic_load(&early_count) < EARLY ? atomic_fetch_add(&early_count, 1) : EARLY;
         if (i >= EARLY) return 1;
+        early[i].kind = kind;
+        early[i].range = range;
         early[i].cause = cause;
-        strncpy(early[i].text, text, sizeof early[i].text - 1);
+        if (text) strncpy(early[i].text, text, sizeof early[i].text - 1);
         return 0;
     }
     if (!tn_own_enter(&f)) return 1;

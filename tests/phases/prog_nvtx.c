@@ -25,7 +25,9 @@ int main(void)
 {
     pthread_t t;
     nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = "by attributes"};
+    nvtxRangePushA("before CUDA starts"); /* as a program does that loads its weights in a range */
     take(100);
+    nvtxRangePop();
     nvtxMarkA("plain mark");
     nvtxMarkW(L"wide \u00e4 mark");
     nvtxMarkEx(&a);

@@ -23,7 +23,7 @@ same levels_as_nvtx_has_them "$?:$(cat on.out)$(cat on.err)" "0:$levels"
 same marks "$(marks on)" 'plain mark|wide ä mark|by attributes|engine: registered'
 same their_cause "$(json on '[.marks[].cause] | unique | join(" ")')" nvtx
 same ranges "$(json on '[.ranges[] | "\(.range) \(.count) \(.allocs) \(.requested_bytes)"] | sort | join("|")')" \
-    'by attributes 1 1 200|engine: registered 1 0 0|in a thread 1 1 300|other 1 0 0|outer 1 1 200|started 1 0 0'
+    'before CUDA starts 1 1 100|by attributes 1 1 200|engine: registered 1 0 0|in a thread 1 1 300|other 1 0 0|outer 1 1 200|started 1 0 0'
 same no_range_was_left_open "$(json on '[.ranges[].open] | add')" 0
 
 recorded off off_run prog_nvtx
