@@ -295,6 +295,9 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .stack = stack, .api = (uint16_t)api, .level = row->level};
     f->busy_held = 1;
     t->busy = 1;
+    /* No hook is around this one, and yet calls are marked: a longjmp has left them. */
+    if (t->marks && (!f->around.frame || (uintptr_t)f >= (uintptr_t)f->around.frame))
+        for (; t->marks; t->marks--) tn_moving_end(t->moving);
     if (tn_phase_wants_attention()) tn_phase_attend(f);
     if (tn_charge_how[api]) tn_charge_enter(f);
 }

@@ -32,6 +32,7 @@ typedef struct tn_thread {
     tn_journal_thread *journal;
     uint64_t *counters;
     tn_moving *moving;        /* NULL: no reading is quiet */
+    uint32_t marks;           /* calls of this thread that are marked there now */
     uint32_t context;         /* number of the current context as last journalled */
     tn_serving_thread serving; /* what the guard knows of its last allocation */
     uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */

@@ -35,6 +35,23 @@ static _Atomic int put_off;                      /* something ran whose memory a
 
 void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&managed_blocks, sign, memory_order_relaxed); }
 
+/* This call may move memory, from here until unmark(). */
+static void mark(tn_hook_frame *f)
+{
+    f->window.marked = 1;
+    f->thread->marks++;
+    tn_moving_begin(f->thread->moving);
+}
+
+static void unmark(tn_hook_frame *f)
+{
+    if (!f->window.marked) return;
+    f->window.marked = 0;
+    if (!f->thread->marks) return; /* a longjmp was taken to have left this call */
+    f->thread->marks--;
+    tn_moving_end(f->thread->moving);
+}
+
 /* ---- events */
 
 static uint32_t flags_of(const tn_reading *r, uint32_t quiet) { return r->quiet ? quiet : 0; }
@@ -124,10 +141,7 @@ static int wants_window(const tn_hook_frame *f)
 
 void tn_charge_enter(tn_hook_frame *f)
 {
-    if (tn_charge_how[f->api] != TN_HOW_WAITS) {
-        f->window.marked = 1;
-        tn_moving_begin(f->thread->moving);
-    }
+    if (tn_charge_how[f->api] != TN_HOW_WAITS) mark(f);
     if (f->nested || !wants_window(f)) return;
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, charge_kind[f->api], c.device);
@@ -136,10 +150,7 @@ void tn_charge_enter(tn_hook_frame *f)
 void tn_charge_leave(tn_hook_frame *f)
 {
     if (f->window.kind) window_end(f);
-    if (f->window.marked) {
-        f->window.marked = 0;
-        tn_moving_end(f->thread->moving);
-    }
+    unmark(f);
     if (!f->nested && tn_stamp() - tn_reading_last() > TICK_TICKS) rec_reconcile_in(f, TN_READ_TIME);
 }
 
@@ -173,8 +184,7 @@ static int is_new(_Atomic uint64_t *seen, uint64_t handle)
 
 static void work_begin(tn_hook_frame *f, uint8_t kind)
 {
-    f->window.marked = 1;
-    tn_moving_begin(f->thread->moving);
+    mark(f);
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, kind, c.device);
     atomic_store_explicit(&put_off, 1, memory_order_relaxed);

@@ -94,11 +94,11 @@ void fk_ctx_teardown(struct fk_ctx *c)
         if (b->ctx == c && b->kind != FK_ASYNC)
             fk_block_destroy(b);
     }
-    fk_uncharge(d, c->stream_charge + c->limit_charge);
+    fk_uncharge(d, c->stream_charge + c->limit_charge + c->stack_charge);
     size_t left = c->primary && fk_cfg.reset_left < c->charge ? fk_cfg.reset_left : 0;
     fk_uncharge(d, c->charge - left);
     d->reset_charge = left;
-    c->charge = c->stream_charge = c->limit_charge = 0;
+    c->charge = c->stream_charge = c->limit_charge = c->stack_charge = 0;
     c->stream_count = 0;
     c->active = false;
     c->refs = 0;

@@ -1,7 +1,7 @@
 /* Limits, preferences and peer access of the current context. */
 #include "fake.h"
 
-/* ---- limits: memory follows at the next launch, as the driver resizes then ---- */
+/* ---- limits: memory of stacks follows at once, also when they shrink (seen on a card), the heap's at the next launch ---- */
 
 static CUresult do_set_limit(CUlimit limit, size_t value)
 {
@@ -13,6 +13,7 @@ static CUresult do_set_limit(CUlimit limit, size_t value)
         if (value > 512 * 1024)
             return CUDA_ERROR_INVALID_VALUE;
         value = fk_up(value, 16);
+        FK_TRY(fk_stack_charge(c, value));
     }
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && value > fk_devs[c->device].capacity)
         return CUDA_ERROR_INVALID_VALUE;

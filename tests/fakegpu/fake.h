@@ -25,7 +25,7 @@
 #define FK_MAX_DEVICES 8
 #define FK_MIB ((size_t)1 << 20)
 #define FK_PAGE (2 * FK_MIB) /* physical page of the card: granularity of blocks above 1 MiB and of VMM handles */
-#define FK_SMALL FK_MIB      /* requests up to this size share pages */
+#define FK_SMALL FK_MIB      /* what a larger request is backed by counts in whole pages */
 #define FK_GRAIN ((size_t)512)
 #define FK_POOL_STEP (32 * FK_MIB)
 

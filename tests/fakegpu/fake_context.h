@@ -17,7 +17,7 @@ struct fk_ctx {
     CUresult error; /* sticky */
     struct fk_stream *streams, *legacy;
     unsigned stream_count;
-    size_t charge, stream_charge, limit_charge;
+    size_t charge, stream_charge, limit_charge, stack_charge;
     size_t limits[16];
     bool limits_dirty;
     unsigned peers; /* bit per device whose memory this context may touch */
@@ -35,5 +35,7 @@ CUresult fk_need_device(CUdevice dev, struct fk_dev **out);
 /** Destroys what the context owns, as a reset does. Default-pool blocks survive. */
 void fk_ctx_teardown(struct fk_ctx *c);
 void fk_ctx_fault(struct fk_ctx *c, CUresult error);
+
+CUresult fk_stack_charge(struct fk_ctx *c, size_t stack);
 
 #endif

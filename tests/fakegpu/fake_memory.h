@@ -53,6 +53,7 @@ struct fk_dev {
     char *va;      /* the whole card, mapped once: address = va + offset */
     size_t span;   /* offsets; larger than the capacity, since address space does not fragment on a card */
     size_t capacity, used;
+    size_t host_mapped;     /* bytes of host memory that is mapped for the device */
     struct fk_extent *free_list;
     struct fk_slab *slabs, **slab_of; /* slab_of: by page */
     struct fk_ctx *primary;

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #define RESIDENT_THREADS ((size_t)132 * 2048) /* local memory is provisioned for every thread the card can hold */
+#define CONTEXT_STACK 1024u                   /* of which the context has so much a thread already */
 
 CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction h, void **params, void **extra)
 {
@@ -41,6 +42,18 @@ CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction h, void **params, voi
     return CUDA_SUCCESS;
 }
 
+/* Local memory for frames of `stack` bytes: the context has that much from now on. */
+CUresult fk_stack_charge(struct fk_ctx *c, size_t stack)
+{
+    size_t want = stack > CONTEXT_STACK ? fk_up((stack - CONTEXT_STACK) * RESIDENT_THREADS, FK_PAGE) : 0;
+    if (want > c->stack_charge && !fk_charge(&fk_devs[c->device], want - c->stack_charge))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (want < c->stack_charge)
+        fk_uncharge(&fk_devs[c->device], c->stack_charge - want);
+    c->stack_charge = want;
+    return CUDA_SUCCESS;
+}
+
 CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c)
 {
     struct fk_module *m = f->module;
@@ -51,12 +64,12 @@ CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c)
         m->loaded |= 1u << c->device;
     }
     size_t frame = (size_t)f->attrs[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES], stack = c->limits[CU_LIMIT_STACK_SIZE];
-    if (!c->limits_dirty && frame <= stack)
+    if (frame > stack && (frame - CONTEXT_STACK) * RESIDENT_THREADS > c->stack_charge)
+        FK_TRY(fk_stack_charge(c, frame));
+    if (!c->limits_dirty)
         return CUDA_SUCCESS;
-    stack = frame > stack ? frame : stack;
     size_t heap = c->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-    size_t want = stack > 1024 ? fk_up((stack - 1024) * RESIDENT_THREADS, FK_PAGE) : 0;
-    want += heap != 8 * FK_MIB ? fk_up(heap, FK_PAGE) + FK_PAGE : 0;
+    size_t want = heap != 8 * FK_MIB ? fk_up(heap, FK_PAGE) + FK_PAGE : 0;
     if (want > c->limit_charge) {
         if (!fk_charge(d, want - c->limit_charge))
             return CUDA_ERROR_OUT_OF_MEMORY;

@@ -7,6 +7,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Page tables of pinned and registered memory stand on the device: 2 MiB for each whole GiB of small pages, as seen on a card. */
+static void page_tables(int device, int64_t bytes)
+{
+    struct fk_dev *d = &fk_devs[device];
+    size_t before = d->host_mapped >> 30;
+    d->host_mapped += (size_t)bytes;
+    size_t after = d->host_mapped >> 30;
+    if (after > before)
+        fk_charge_force(d, (after - before) * FK_PAGE);
+    else
+        fk_uncharge(d, (before - after) * FK_PAGE);
+}
+
 void fk_block_destroy(struct fk_block *b)
 {
     struct fk_dev *d = &fk_devs[b->device];
@@ -25,10 +38,12 @@ void fk_block_destroy(struct fk_block *b)
         break;
     case FK_HOST:
         fk_stat_sub(&fk_host_stats, b->size, b->backed);
+        page_tables(b->device, -(int64_t)b->backed);
         munmap((void *)(uintptr_t)b->base, b->backed);
         break;
     case FK_REGISTERED:
         fk_stat_sub(&fk_registered_stats, b->size, b->backed);
+        page_tables(b->device, -(int64_t)b->backed);
         break;
     case FK_IMPORT:
         fk_import_release(b);
@@ -181,6 +196,7 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
     b->backed = len;
     b->flags = flags | CU_MEMHOSTALLOC_DEVICEMAP;
     fk_stat_add(&fk_host_stats, bytes, len);
+    page_tables(c->device, (int64_t)len);
     *out = p;
     return CUDA_SUCCESS;
 }
@@ -224,6 +240,7 @@ static CUresult do_register(void *p, size_t bytes, unsigned flags)
     b->backed = (size_t)(fk_up(base + bytes, 4096) - base / 4096 * 4096);
     b->flags = flags | CU_MEMHOSTREGISTER_DEVICEMAP;
     fk_stat_add(&fk_registered_stats, bytes, b->backed);
+    page_tables(c->device, (int64_t)b->backed);
     return CUDA_SUCCESS;
 }
 FK_API(cuMemHostRegister_v2, (void *p, size_t bytes, unsigned flags), do_register(p, bytes, flags))

@@ -1,7 +1,7 @@
 /*
  * The card's memory: capacity (charges) and bytes (one sparse shared file per device, mapped once).
- * Address space is handed out in 2 MiB extents, lowest first, so that a freed address comes back soon; requests up
- * to 1 MiB share pages in 512-byte grains. Nothing is touched on allocation; a free overwrites only touched pages.
+ * Address space is handed out in 2 MiB extents, lowest first, so that a freed address comes back soon; requests below
+ * 2 MiB share pages in 512-byte grains where one has room, as a block of 1.03 MiB was seen to on a card. Nothing is touched on allocation; a free overwrites only touched pages.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -171,7 +171,7 @@ static void mark_run(struct fk_slab *s, unsigned first, unsigned n, bool use)
 CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes)
 {
     size_t len = fk_up(bytes, FK_PAGE);
-    if (bytes > FK_SMALL) {
+    if (bytes >= FK_PAGE) {
         if (len < bytes || !fk_charge(d, len))
             return 0;
         CUdeviceptr p = fk_extent_take(d, len);
@@ -213,7 +213,7 @@ CUdeviceptr fk_plain_take(struct fk_dev *d, size_t bytes)
 
 void fk_plain_give(struct fk_dev *d, CUdeviceptr p, size_t bytes)
 {
-    if (bytes > FK_SMALL) {
+    if (bytes >= FK_PAGE) {
         fk_drop_pages(p, fk_up(bytes, FK_PAGE));
         fk_extent_give(d, p, bytes);
         if (fk_cfg.mode != FK_WDDM)

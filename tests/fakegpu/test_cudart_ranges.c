@@ -46,7 +46,7 @@ START_TEST(alignment_is_512_and_2_mib_above_1_mib)
     size_t size = sizes[_i];
     void *p, *filler;
 
-    OK(cudaMalloc(&filler, 700));
+    OK(cudaMalloc(&filler, MIB)); /* leaves no room in its page for more than 1 MiB */
     OK(cudaMalloc(&p, size));
     ck_assert_uint_eq((size_t)p % (size > MIB ? 2 * MIB : 512), 0);
 }

@@ -238,9 +238,11 @@ START_TEST(streams_code_and_limits_are_charged)
     ck_assert_uint_eq(before - free_bytes(), 2 * MIB);
     before = free_bytes();
     OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1536));
-    ck_assert_uint_eq(free_bytes(), before); /* at the next launch */
+    ck_assert_uint_eq(before - free_bytes(), 132 * MIB); /* at once */
     spin(s[0], 1);
     ck_assert_uint_eq(before - free_bytes(), 132 * MIB);
+    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+    ck_assert_uint_eq(free_bytes(), before);
     before = free_bytes();
     OK(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 32 * MIB));
     spin(s[0], 1);
