@@ -170,14 +170,25 @@ static void line_comment(tn_lexer *x)
         x->at++;
 }
 
+/* A user's literal suffix, which begins with an underscore, right behind a closing quote. */
+static void suffix(tn_lexer *x)
+{
+    if (at(x) != '_')
+        return;
+    for (int c; (c = at(x)) != END && is_name(c);)
+        x->at++;
+}
+
 /* The rest of a literal after its opening quote; one that is not closed ends with its line. */
 static void quoted(tn_lexer *x, int quote)
 {
     int c;
     while ((c = at(x)) != END && c != '\n' && c != '\r') {
         x->at++;
-        if (c == quote)
+        if (c == quote) {
+            suffix(x);
             return;
+        }
         if (c == '\\' && (c = at(x)) != END && c != '\n' && c != '\r')
             x->at++;
     }
@@ -200,6 +211,7 @@ static int raw_quoted(tn_lexer *x)
             newline(x);
         else if (c == ')' && need(x, n) >= n && memcmp(x->buffer + x->at, close, n) == 0) {
             x->at += n;
+            suffix(x);
             return 1;
         } else
             x->at++;
@@ -243,7 +255,7 @@ static void number(tn_lexer *x, tn_token *t)
     while ((c = at(x)) != END) {
         int sign = (c == '+' || c == '-') && (before == 'e' || before == 'E' || before == 'p' || before == 'P');
         int separator = c == '\'' && is_name(raw(x, 1));
-        if (!is_name(c) && c != '.' && !sign && !separator)
+        if ((!is_name(c) || c == '$') && c != '.' && !sign && !separator)
             break;
         keep(t, c);
         x->at++;

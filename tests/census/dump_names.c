@@ -1,5 +1,6 @@
 /* Prints every name of a source file as the census's lexer sees it, one a line: line number, name. What the differential test
  * compares with a compiler's own lexer. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

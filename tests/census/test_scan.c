@@ -102,6 +102,7 @@ START_TEST(comments_and_literals)
     SAYS("'\"'; cudaMalloc(p); '\\''; cudaFree(p); '\\\\';", "1 call cudaMalloc; 1 call cudaFree");
     SAYS("x = 1'000'000; cudaMalloc(p); y = 0x1'f; cudaFree(p);", "1 call cudaMalloc; 1 call cudaFree");
     SAYS("\"not closed\ncudaMalloc(p); it's\ncudaFree(p);", "2 call cudaMalloc; 3 call cudaFree");
+    SAYS("x = \"a\"_cudaFree(p); y = 1_cudaFree(p); \"a\"cudaFree(p);", "1 call cudaFree");
     SAYS("a = b / c; cudaMalloc(p); d = e /\n f; /**/ cudaFree(p); /* //", "1 call cudaMalloc; 2 call cudaFree");
     SAYS("#include <sys/*.h>\ncudaMalloc(p); /* */", "2 call cudaMalloc");
 }
