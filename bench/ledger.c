@@ -14,13 +14,25 @@
 
 #define LIVE 100000u
 #define THREADS 2u
-#define ROUNDS 31
+#define ROUNDS 9  /* of one case in a row */
+#define PASSES 9  /* through all cases, so that what else the machine does falls on all of them */
+#define WAYS 3
 #define OPERATIONS 10000u
 #define BASE 0x7f0000000000u
 
 typedef enum work { INSERT_REMOVE, FIND, FIND_INSIDE, APPEND, WORKS } work;
 static const char *const work_names[WORKS] = {"ledger insert and remove", "ledger find, by start", "ledger find, inside a block",
                                               "journal append"};
+
+typedef struct way { unsigned threads; int one_site; } way;
+static const way ways[WAYS] = {{1, 1}, {2, 0}, {2, 1}};
+
+/* Of a case, what all passes gave. */
+typedef struct samples {
+    double cpu[PASSES * THREADS * ROUNDS], wall[PASSES * THREADS * ROUNDS];
+    size_t count;
+} samples;
+static samples all[WORKS][WAYS];
 
 typedef struct worker {
     pthread_t thread;
@@ -118,11 +130,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void measure(work what, unsigned threads, int one_site)
+static void measure(work what, unsigned threads, int one_site, samples *to)
 {
     static worker workers[THREADS];
-    double cpu[THREADS * ROUNDS], wall[THREADS * ROUNDS];
-    char name[128];
     pthread_barrier_init(&barrier, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
         worker *w = &workers[i];
@@ -132,14 +142,20 @@ static void measure(work what, unsigned threads, int one_site)
     }
     for (unsigned i = 0; i < threads; i++) {
         pthread_join(workers[i].thread, NULL);
-        memcpy(cpu + i * ROUNDS, workers[i].cpu, sizeof workers[i].cpu);
-        memcpy(wall + i * ROUNDS, workers[i].wall, sizeof workers[i].wall);
+        memcpy(to->cpu + to->count, workers[i].cpu, sizeof workers[i].cpu);
+        memcpy(to->wall + to->count, workers[i].wall, sizeof workers[i].wall);
+        to->count += ROUNDS;
     }
     pthread_barrier_destroy(&barrier);
+}
+
+static void print(work what, unsigned threads, int one_site, samples *of)
+{
+    char name[128];
     snprintf(name, sizeof name, "%s, %u thread%s", work_names[what], threads,
              threads == 1 ? "" : one_site ? "s, one site" : "s, a site each");
-    bench_print("ledger", name, "ns", "cpu", cpu, threads * ROUNDS);
-    bench_print("ledger", name, "ns", "wall", wall, threads * ROUNDS);
+    bench_print("ledger", name, "ns", "cpu", of->cpu, of->count);
+    bench_print("ledger", name, "ns", "wall", of->wall, of->count);
 }
 
 int main(int argc, char **argv)
@@ -163,11 +179,13 @@ int main(int argc, char **argv)
         blocks[i] = blocks[k], sizes[i] = sizes[k];
         blocks[k] = block, sizes[k] = bytes;
     }
-    for (work what = 0; what < WORKS; what++) {
-        measure(what, 1, 1);
-        measure(what, 2, 0);
-        measure(what, 2, 1);
-    }
+    for (int pass = 0; pass < PASSES; pass++)
+        for (work what = 0; what < WORKS; what++)
+            for (int i = 0; i < WAYS; i++)
+                measure(what, ways[i].threads, ways[i].one_site, &all[what][i]);
+    for (work what = 0; what < WORKS; what++)
+        for (int i = 0; i < WAYS; i++)
+            print(what, ways[i].threads, ways[i].one_site, &all[what][i]);
     must(tn_ledger_count() == LIVE, "the blocks alive are not those it began with");
     tn_journal_end(journal);
     return 0;

@@ -65,9 +65,10 @@ void bench_print(const char *group, const char *name, const char *unit, const ch
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += samples[i];
-    printf("{\"group\":\"%s\",\"case\":\"%s\",\"unit\":\"%s\",\"clock\":\"%s\",\"median\":%.2f,\"p10\":%.2f,\"p90\":%.2f,"
+    (void)bench_quantile(samples, n, 0); /* sorts */
+    printf("{\"group\":\"%s\",\"case\":\"%s\",\"unit\":\"%s\",\"clock\":\"%s\",\"median\":%.2f,\"min\":%.2f,\"p10\":%.2f,\"p90\":%.2f,"
            "\"mean\":%.2f,\"samples\":%zu}\n",
-           group, name, unit, clock, bench_quantile(samples, n, 0.5), bench_quantile(samples, n, 0.1), bench_quantile(samples, n, 0.9),
+           group, name, unit, clock, bench_quantile(samples, n, 0.5), samples[0], bench_quantile(samples, n, 0.1), bench_quantile(samples, n, 0.9),
            sum / (double)n, n);
     fflush(stdout);
 }

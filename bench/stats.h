@@ -1,5 +1,5 @@
-/* What the benchmarks share: clocks, a fixed core, and one way of stating a result (median, 10th and 90th percentile, mean; one JSON
- * object a line). The mean also tells what comes rarely and costs much, such as a new chunk of the journal. No state of its own but
+/* What the benchmarks share: clocks, a fixed core, and one way of stating a result (median, least, 10th and 90th percentile, mean; one
+ * JSON object a line). The mean also tells what comes rarely and costs much, such as a new chunk of the journal. No state of its own but
  * the set of allowed cores, read at the first bench_pin(); samples belong to the caller. Any thread, each with its own samples. */
 #ifndef TENURE_BENCH_STATS_H
 #define TENURE_BENCH_STATS_H
@@ -20,7 +20,7 @@ int bench_pin(unsigned n);
 /* Sorts the samples. `q` from 0 to 1; no sample gives NaN. */
 double bench_quantile(double *samples, size_t n, double q);
 
-/* One line on stdout: {"group":..,"case":..,"unit":..,"clock":..,"median":..,"p10":..,"p90":..,"mean":..,"samples":..}. Sorts the samples. The
+/* One line on stdout: {"group":..,"case":..,"unit":..,"clock":..,"median":..,"min":..,"p10":..,"p90":..,"mean":..,"samples":..}. Sorts the samples. The
  * texts must need no escaping. */
 void bench_print(const char *group, const char *name, const char *unit, const char *clock, double *samples, size_t n);
 

@@ -19,6 +19,7 @@ static int calls, fail_from, fail_for, fail_errno;
 static int space_for = 1 << 30; /* preallocate says ENOSPC beyond this */
 static int64_t size_limit = INT64_MAX;
 static int no_preallocation;
+static int64_t largest_step;
 
 static int fails(void)
 {
@@ -42,6 +43,7 @@ static int t_preallocate(int fd, int64_t offset, int64_t bytes)
         errno = no_preallocation ? EOPNOTSUPP : ENOSPC;
         return -1;
     }
+    largest_step = bytes > largest_step ? bytes : largest_step;
     return fallocate(fd, 0, offset, bytes);
 }
 
@@ -194,6 +196,36 @@ START_TEST(a_full_disk_is_asked_again_now_and_then)
     ck_assert_uint_eq(tn_reader_header(r)->flags & TN_HF_STOPPED, 0);
     ck_assert_uint_eq(tn_reader_event_count(r), fit + written);
     tn_reader_close(r);
+}
+END_TEST
+
+/* Several chunks are asked for at once, which must not lose the room that is left for fewer. */
+static void ck_uses_all_room(tn_journal_options options)
+{
+    enum { CHUNKS = 22 }; /* one of counters */
+    tn_journal *j = NULL;
+    options.run_dir = fixture_dir;
+    options.os = &failing;
+    largest_step = 0;
+    ck_assert_int_eq(tn_journal_open(&options, &j), TN_OK);
+    tn_journal_thread *t = tn_journal_attach(j, this_tid());
+    uint32_t written = write_numbered(j, t, 1, 0, (CHUNKS + 1) * TN_EVENTS_PER_CHUNK);
+    ck_assert_uint_eq(written, (CHUNKS - 1) * TN_EVENTS_PER_CHUNK);
+    tn_journal_detach(j, t);
+    tn_journal_end(j);
+    ck_assert_uint_eq(dropped(tn_journal_path(j)), 2 * TN_EVENTS_PER_CHUNK);
+    ck_assert_int_eq(largest_step, 4 * (int64_t)TN_CHUNK_BYTES);
+}
+
+START_TEST(a_long_journal_grows_by_steps_and_uses_all_room)
+{
+    const int64_t room = TN_HEADER_BYTES + 22 * (int64_t)TN_CHUNK_BYTES;
+    space_for = (int)room;
+    ck_uses_all_room((tn_journal_options){ 0 });
+    space_for = 1 << 30;
+    ck_uses_all_room((tn_journal_options){ .max_bytes = (uint64_t)room });
+    size_limit = room;
+    ck_uses_all_room((tn_journal_options){ 0 });
 }
 END_TEST
 
@@ -377,6 +409,7 @@ int main(void)
     tcase_add_loop_test(c, any_call_may_fail_for_good, 0, n);
     tcase_add_loop_test(c, any_call_may_fail_when_buffered, 0, n);
     tcase_add_test(c, a_full_disk_is_asked_again_now_and_then);
+    tcase_add_test(c, a_long_journal_grows_by_steps_and_uses_all_room);
     tcase_add_test(c, the_journal_keeps_to_its_own_limit);
     tcase_add_test(c, a_file_size_limit_does_not_kill);
     tcase_add_test(c, a_file_size_limit_below_the_header_refuses_to_open);
