@@ -220,9 +220,11 @@ static int find_inside(query *q, uint64_t cell)
 static int end_start(query *q, uint64_t cell)
 {
     unsigned level = tn_cell_level(cell);
-    /* The line of its page is needed next; asking for it now hides one miss behind the other. */
-    if (level != 0)
+    /* The lines of its pages are needed next, mostly of both; asking for them now hides their misses behind the node's. */
+    if (level != 0) {
         tn_cells_prefetch(tn_hash_page(q->space, level, q->addr >> level));
+        tn_cells_prefetch(tn_hash_page(q->space, level, (q->addr >> level) + 1));
+    }
     return holds(q, cell, 1) && end_life(tn_node_at(q->node), &q->state, &q->entry);
 }
 
@@ -293,11 +295,13 @@ static int remove_start(tn_space space, uint64_t addr, tn_entry *out)
 
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced)
 {
+    home h = home_of(space, e->addr, e->bytes);
+    for (unsigned i = 0; i < h.page_count; i++)
+        tn_cells_prefetch(tn_hash_page(space, h.level, h.pages[i]));
     int was_there = remove_start(space, e->addr, replaced);
     uint32_t node = tn_node_new();
     if (node == TN_NO_NODE)
         return -1;
-    home h = home_of(space, e->addr, e->bytes);
     tn_node *n = tn_node_at(node);
     uint64_t words[TN_NODE_WORDS];
     memcpy(words, e, sizeof words);
