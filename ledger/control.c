@@ -32,7 +32,7 @@ static tn_control *map_block(int fd)
 
 tn_control *tn_control_make(const tn_journal *journal)
 {
-    char path[PATH_BYTES];
+    static char path[PATH_BYTES]; /* made once in a process, perhaps on a thread with a small stack */
     if (journal == NULL || journal->header == NULL || !block_path(journal->path, path))
         return NULL;
     int saved = errno;

@@ -105,7 +105,7 @@ static int is_driver(struct dl_phdr_info *o, size_t size, void *arg)
 int tn_bypass_find(void (*say)(const char *text))
 {
     slot_search s = {.say = say};
-    if (tn_loader_forked() || !dl_iterate_phdr(is_driver, NULL)) return 0;
-    dl_iterate_phdr(visit_object, &s);
+    if (tn_loader_forked() || !tn_iterate_phdr(is_driver, NULL)) return 0;
+    tn_iterate_phdr(visit_object, &s);
     return s.found;
 }

@@ -10,6 +10,7 @@
 #include "shim/hook.h"
 #include "shim/modules.h"
 #include "shim/real.h"
+#include "shim/signals.h"
 
 tn_cudart tn_cudarts[TN_CUDARTS];
 
@@ -47,13 +48,13 @@ static void fill(void *handle, tn_runtime_functions *fn)
     memcpy(&fn->cudaGetDevice, &p, sizeof p);
 }
 
-/* Until another thread has filled a copy's row; not for ever, since in a forked child that thread does not exist. */
+/* Until another thread has filled a copy's row, which no handler of that thread interrupts; not for ever, all the same. */
 static void wait_filled(int k)
 {
     for (int i = 0; i < WAIT_YIELDS && atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING; i++) sched_yield();
 }
 
-int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
+static int copy_at(void *handle, uint64_t base, uint64_t end, const char *path)
 {
     for (int k = 0; k < TN_CUDARTS; k++) {
         wait_filled(k);
@@ -79,6 +80,15 @@ int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
     snprintf(text, sizeof text, "a ninth CUDA runtime in the process, %s: its functions were resolved by caller", path);
     tn_coverage(TN_COV_NINTH_CUDART, text);
     return -1;
+}
+
+/* Handlers wait, as in tn_driver_bind(). */
+int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path)
+{
+    uint64_t blocked = tn_signals_block();
+    int k = copy_at(handle, base, end, path);
+    tn_signals_restore(blocked);
+    return k;
 }
 
 /* The copy whose cudaMalloc `symbol` is, if it is ready already. */
@@ -197,10 +207,12 @@ const tn_runtime_functions *tn_cudart_of(const void *caller)
     if (known_copy >= 0) return &tn_cudarts[known_copy].fn;
 
     tn_module_info m;
+    uint64_t blocked = tn_signals_block(); /* as in tn_driver_bind() */
     tn_loader_enter();
     int known = tn_module_of(caller, &m);
     int k = find_copy(known ? &m : NULL, caller);
     tn_loader_leave();
+    tn_signals_restore(blocked);
     if (k < 0) return NULL;
     if (known) keep_user(&m, k, now);
     return &tn_cudarts[k].fn;
@@ -219,6 +231,15 @@ int tn_cudart_holds(const void *address)
     }
     return !known;
 #endif
+}
+
+/* In a forked child: what another thread of the parent had begun to fill is nobody's to finish. */
+void tn_cudart_after_fork(void)
+{
+    for (int k = 0; k < TN_CUDARTS; k++) {
+        int filling = FILLING;
+        atomic_compare_exchange_strong(&copy_state[k], &filling, EMPTY);
+    }
 }
 
 /* A slot of a copy that is gone can be given to another one: hooks bound to it were pointers into an unloaded library

@@ -11,6 +11,7 @@
 #include "shim/plant.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/signals.h"
 
 tn_driver_functions tn_real;
 tn_nvml_functions tn_real_nvml;
@@ -21,7 +22,7 @@ static _Atomic int driver_state, nvml_state;
 static char driver_path[1024];
 static uint64_t driver_base, nvml_base; /* where they lie, to notice that they are gone */
 
-/* Until another thread has published; not for ever, since in a forked child that thread does not exist. */
+/* Until another thread has published, which no handler of that thread interrupts; not for ever, all the same. */
 static void wait_published(_Atomic int *state)
 {
     for (int i = 0; i < WAIT_YIELDS && atomic_load_explicit(state, memory_order_acquire) == BINDING; i++) sched_yield();
@@ -93,10 +94,9 @@ static void publish(const tn_driver_functions *fn, const tn_module_info *m)
     TN_PLANT_POINT(functions, &tn_real);
 }
 
-int tn_driver_bind(void *handle, const char *path)
+static int bind_driver(void *handle, const char *path)
 {
     tn_module_info m;
-    if (atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND) return !path || strcmp(path, driver_path) == 0;
     void *own = handle ? NULL : dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
     if (!handle) handle = own;
     if (!handle) return 0;
@@ -122,9 +122,19 @@ int tn_driver_bind(void *handle, const char *path)
     return atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND && (!path || strcmp(path, driver_path) == 0);
 }
 
-void tn_nvml_bind(void *handle)
+/* Handlers wait: one that calls CUDA has the same look-ups to make, and would wait for ever for what its own thread is publishing, or
+ * for a lock of the loader's that its thread is about to let go. */
+int tn_driver_bind(void *handle, const char *path)
 {
-    if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND) return;
+    if (atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND) return !path || strcmp(path, driver_path) == 0;
+    uint64_t blocked = tn_signals_block();
+    int bound = bind_driver(handle, path);
+    tn_signals_restore(blocked);
+    return bound;
+}
+
+static void bind_nvml(void *handle)
+{
     void *own = handle ? NULL : dlopen("libnvidia-ml.so.1", RTLD_NOLOAD | RTLD_LAZY), *p;
     tn_module_info m;
     if (!handle) handle = own;
@@ -150,6 +160,14 @@ void tn_nvml_bind(void *handle)
     if (own) tn_real_dlclose(own);
 }
 
+void tn_nvml_bind(void *handle)
+{
+    if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND) return;
+    uint64_t blocked = tn_signals_block();
+    bind_nvml(handle);
+    tn_signals_restore(blocked);
+}
+
 static int is_gone(const void *function, uint64_t base)
 {
     tn_module_info m;
@@ -166,18 +184,29 @@ void tn_driver_forget(void)
     const void *driver, *nvml;
     memcpy(&driver, &tn_real.cuDriverGetVersion, sizeof driver);
     memcpy(&nvml, &tn_real_nvml.nvmlDeviceGetMemoryInfo, sizeof nvml);
-    if (atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND && is_gone(driver, driver_base) &&
-        atomic_compare_exchange_strong(&driver_state, &bound, BINDING)) {
+    uint64_t blocked = tn_signals_block();
+    int driver_gone = atomic_load_explicit(&driver_state, memory_order_acquire) == BOUND && is_gone(driver, driver_base);
+    int nvml_gone = atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND && is_gone(nvml, nvml_base);
+    if (driver_gone && atomic_compare_exchange_strong(&driver_state, &bound, BINDING)) {
         memset(&tn_real, 0, sizeof tn_real);
         memset(by_address, 0, sizeof by_address);
         atomic_store_explicit(&driver_state, UNBOUND, memory_order_release);
     }
     bound = BOUND;
-    if (atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND && is_gone(nvml, nvml_base) &&
-        atomic_compare_exchange_strong(&nvml_state, &bound, BINDING)) {
+    if (nvml_gone && atomic_compare_exchange_strong(&nvml_state, &bound, BINDING)) {
         memset(&tn_real_nvml, 0, sizeof tn_real_nvml);
         atomic_store_explicit(&nvml_state, UNBOUND, memory_order_release);
     }
+    tn_signals_restore(blocked);
+}
+
+/* In a forked child: what another thread of the parent had begun to publish is nobody's to finish. */
+void tn_driver_after_fork(void)
+{
+    int binding = BINDING;
+    atomic_compare_exchange_strong(&driver_state, &binding, UNBOUND);
+    binding = BINDING;
+    atomic_compare_exchange_strong(&nvml_state, &binding, UNBOUND);
 }
 
 void *tn_behind_us(const char *name, const void *hook)

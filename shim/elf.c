@@ -126,7 +126,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     search *s = arg;
     (void)info;
     (void)size;
-    dl_iterate_phdr(collect, s);
+    tn_iterate_phdr(collect, s);
     if (s->first < s->count) search_from(s);
     return 1;
 }
@@ -137,7 +137,7 @@ const void *tn_elf_find(const void *caller, const char *name)
     search s = {.caller = caller, .name = name, .first = UINT32_MAX, .objects = tn_pages(bytes)};
     if (!s.objects) return NULL;
     s.queue = (uint16_t *)(s.objects + OBJECTS_MAX);
-    dl_iterate_phdr(visit, &s);
+    tn_iterate_phdr(visit, &s);
     tn_pages_free(s.objects, bytes);
     return s.found;
 }

@@ -20,6 +20,7 @@
 #include "shim/phase.h"
 #include "shim/python.h"
 #include "shim/real.h"
+#include "shim/signals.h"
 #include "shim/record_charge.h"
 #include "shim/version.h"
 
@@ -186,7 +187,7 @@ static void hide_rows(void)
  * allocation of the program's: the first call is an initialisation or fails for want of one. */
 static int start(void)
 {
-    char folder[1024], path[1024];
+    static char folder[1024], path[1024]; /* only one thread comes here, and its stack may be small */
     if (!tn_wanted()) return FORWARDING;
     own_process = tn_pages(PAGE);
     if (!own_process || madvise((void *)own_process, PAGE, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
@@ -224,7 +225,7 @@ static int wait_for_start(void)
     int now = STARTING;
     for (int i = 0; now == STARTING && i < START_WAITS; i++) {
         if (atomic_load(&starter) != (int)syscall(SYS_getpid)) return FORWARDING; /* forked in the middle */
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL); /* libc's is a cancellation point */
         now = atomic_load_explicit(&state, memory_order_acquire);
     }
     if (now == STARTING) atomic_fetch_add(&missed_early, 1);
@@ -237,10 +238,12 @@ static int started(void)
     /* Before the state, so that a child forked between the two knows that the start is not its own. */
     if (atomic_load(&state) == UNSTARTED) atomic_store(&starter, (int)syscall(SYS_getpid));
     if (!atomic_compare_exchange_strong(&state, &expected, STARTING)) return expected == STARTING ? wait_for_start() : expected;
+    uint64_t blocked = tn_signals_block(); /* it opens libunwind: see tn_driver_bind() */
     self.busy = 1;
     int now = start();
     self.busy = 0;
     atomic_store_explicit(&state, now, memory_order_release);
+    tn_signals_restore(blocked);
     if (now == RECORDING) {
         tn_phase_started();
         int early = atomic_load(&coverage_early_count);

@@ -75,7 +75,9 @@ TN_EXPORT int dlclose(void *handle)
     tn_look_for_bypass();
     tn_callsite_dlclose_begin();
     tn_python_dlclose_begin();
+    tn_modules_closing(1);
     int r = tn_real_dlclose(handle), saved = errno;
+    tn_modules_closing(-1);
     tn_callsite_dlclose_end();
     tn_driver_forget();
     tn_cudart_forget();

@@ -9,6 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/readable.h"
+#include "shim/signals.h"
+
 /* A 64-bit hash for modules without build-id. It is part of the keys of journals and plans, so it must give the same value on every
  * machine and in every version: bytes are taken one at a time (no word loads), multiplied by an odd constant and folded. */
 static uint64_t hash_bytes(uint64_t h, const void *data, uint64_t bytes)
@@ -149,6 +152,36 @@ static void read_exe(char *path, size_t room)
         path[(size_t)n - suffix] = 0;
 }
 
+static __thread int closing __attribute__((tls_model("initial-exec")));
+
+void tn_modules_closing(int step)
+{
+    closing += step;
+}
+
+typedef struct mapped_only {
+    int (*visit)(struct dl_phdr_info *, size_t, void *);
+    void *arg;
+} mapped_only;
+
+static int visit_if_mapped(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const mapped_only *m = arg;
+    return tn_can_read(info->dlpi_phdr) ? m->visit(info, size, m->arg) : 0;
+}
+
+/* A handler that asked the loader too while this thread lets go of the loader's lock would find it taken by nobody, and wait for ever. */
+int tn_iterate_phdr(int (*visit_object)(struct dl_phdr_info *, size_t, void *), void *arg)
+{
+    int saved = errno;
+    mapped_only m = { visit_object, arg };
+    uint64_t blocked = tn_signals_block();
+    int r = closing ? dl_iterate_phdr(visit_if_mapped, &m) : dl_iterate_phdr(visit_object, arg);
+    tn_signals_restore(blocked);
+    errno = saved;
+    return r;
+}
+
 static int forked; /* set once, in the child's only thread */
 
 void tn_modules_after_fork(void)
@@ -176,7 +209,7 @@ static int visit_by_link_map(module_query *q)
 int tn_module_of(const void *addr, tn_module_info *out)
 {
     module_query q = { (uint64_t)addr, out, 0 };
-    if (!(forked ? visit_by_link_map(&q) : dl_iterate_phdr(visit, &q)))
+    if (!(forked ? visit_by_link_map(&q) : tn_iterate_phdr(visit, &q)))
         return 0;
     int saved = errno;
     if (out->is_main && !out->path[0])

@@ -4,6 +4,7 @@
 #ifndef TENURE_SHIM_MODULES_H
 #define TENURE_SHIM_MODULES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct tn_module_info {
@@ -20,6 +21,12 @@ typedef struct tn_module_info {
 int tn_module_of(const void *addr, tn_module_info *out);
 /* For the atfork handler of the child: from now on tn_module_of() does without the lock that a fork may have left taken. */
 void tn_modules_after_fork(void);
+/* Around a real dlclose, for the thread that makes it: 1 before, -1 after. */
+void tn_modules_closing(int step);
+/* dl_iterate_phdr, for all of this library and for its libunwind, with all signals blocked: `visit` must be short. A signal handler that interrupts a dlclose finds an object in the
+ * loader's list whose memory is gone already: on a thread inside a dlclose such an object is passed over. */
+struct dl_phdr_info;
+int tn_iterate_phdr(int (*visit)(struct dl_phdr_info *info, size_t size, void *arg), void *arg);
 /* The last part of a path. */
 const char *tn_basename(const char *path);
 /* Whether a file's name is that of a CUDA driver (libcuda.so...), a shared CUDA runtime (libcudart.so..., libcudart-*.so), or NVML

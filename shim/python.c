@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ledger/tn_lock.h"
 #include "ledger/tn_sys.h"
@@ -112,7 +114,7 @@ static interpreter *enter(uint32_t native)
 
 void tn_python_dlclose_begin(void)
 {
-    for (int i = 0; i < WAITS && atomic_load(&inside) > 0; i++) nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    for (int i = 0; i < WAITS && atomic_load(&inside) > 0; i++) syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 /* ---- this thread */

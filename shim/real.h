@@ -54,6 +54,8 @@ void *tn_driver_hook_of(const void *real, int *api);
 void tn_nvml_bind(void *handle);
 /* After a dlclose: forgets a driver or an NVML that has been unloaded; the next look-up or call binds anew. */
 void tn_driver_forget(void);
+/* For the atfork handler of the child. */
+void tn_driver_after_fork(void);
 /* What the next object in the global scope defines under a hook's name, or NULL; for calls that no driver answers. */
 void *tn_behind_us(const char *name, const void *hook);
 
@@ -79,5 +81,7 @@ int tn_cudart_holds(const void *address);
 void tn_cudart_look_in_front(void);
 /* After a dlclose: forget which object uses which copy, and copies that are gone. */
 void tn_cudart_forget(void);
+/* For the atfork handler of the child. */
+void tn_cudart_after_fork(void);
 
 #endif

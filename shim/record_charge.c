@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "shim/charge_reading.h"
 #include "shim/identity.h"
@@ -227,7 +229,7 @@ static void reconcile(tn_hook_frame *f, int cause, int tries)
         if (!tn_reading_has_context((uint8_t)d)) continue;
         int had = tn_reading_take(f, (uint8_t)d, &r);
         for (int i = 0; had && !r.quiet && i < tries; i++) {
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL);
             had = tn_reading_take(f, (uint8_t)d, &r);
         }
         if (!had) continue;

@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/modules.h"
+#include "shim/readable.h"
 #include "shim/unwind.h"
 
 /* Not -1, which libunwind takes for "not opened yet". */
@@ -30,17 +32,9 @@ static int no_pipe(int fds[2], int flags)
 static ssize_t read_no_pipe(int fd, void *to, size_t bytes)
 {
     if (fd != NO_PIPE)
-        return read(fd, to, bytes);
+        return syscall(SYS_read, fd, to, bytes);
     errno = EAGAIN;
     return -1;
-}
-
-/* rt_sigprocmask copies the new set before it looks at `how`: EFAULT if those 8 bytes cannot be read, else EINVAL, and nothing is changed. An
- * aligned word never crosses a page, so the answer holds for the byte asked about. */
-static int can_read(const void *p)
-{
-    uint64_t word = (uint64_t)p & ~(uint64_t)7;
-    return syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) == -1 && errno == EINVAL;
 }
 
 static long syscall_no_pipe(long number, long a, long b, long c, long d, long e, long f)
@@ -48,7 +42,7 @@ static long syscall_no_pipe(long number, long a, long b, long c, long d, long e,
     if (number != SYS_write || (int)a != NO_PIPE)
         return syscall(number, a, b, c, d, e, f);
     int saved = errno;
-    if (can_read((const void *)b)) {
+    if (tn_can_read((const void *)b)) {
         errno = saved;
         return c;
     }
@@ -59,7 +53,8 @@ static long syscall_no_pipe(long number, long a, long b, long c, long d, long e,
 static const struct {
     const char *name;
     void *instead;
-} redirections[] = { { "pipe2", (void *)no_pipe }, { "read", (void *)read_no_pipe }, { "syscall", (void *)syscall_no_pipe } };
+} redirections[] = { { "pipe2", (void *)no_pipe }, { "read", (void *)read_no_pipe }, { "syscall", (void *)syscall_no_pipe },
+                     { "dl_iterate_phdr", (void *)tn_iterate_phdr } /* see modules.h */ };
 #define COUNT (sizeof redirections / sizeof redirections[0])
 
 #if defined(__x86_64__)

@@ -18,6 +18,8 @@ empty no_glibc_version_above_2.28 "$(echo "$undefined" | sed -n 's/.*@GLIBC_//p'
 empty no_version_of_another_library "$(readelf -VW "$lib" | sed -n 's/.*Name: \([^ ]*\).*/\1/p' | grep -vE '^(GLIBC_|libtenure)')"
 empty no_cuda_symbol_is_wanted "$(echo "$undefined" | grep -E '^(cu[A-Z]|cuda[A-Z]|nvml)')"
 empty nothing_of_libunwind_is_wanted "$(echo "$undefined" | grep -E '^(unw_|_U|_Unwind)')"
+# A thread with a cancellation pending would end inside a CUDA call that natively it comes back from.
+empty no_cancellation_point_is_called "$(echo "$undefined" | sed 's/@.*//' | grep -xE 'accept|close|connect|fcntl|fsync|msync|(clock_)?nanosleep|open(at)?(64)?|pause|poll|pread(64)?|pselect|pwrite(64)?|read|readv|recv(from|msg)?|select|send(to|msg)?|sigsuspend|sigtimedwait|sigwait(info)?|sleep|usleep|wait|waitid|waitpid|write|writev|sem_(timed)?wait|pthread_(cond_(timed)?wait|join|testcancel)|printf|fprintf|fopen|fclose|syslog')"
 empty thread_variables_need_no_allocation "$(echo "$undefined" | grep __tls_get_addr)"
 
 nm -D --defined-only "$lib" | awk '$2 != "A" { print $NF }' | sed 's/@.*//' | LC_ALL=C sort >exported

@@ -28,6 +28,24 @@ calls=$(($(field "$counted" allocations) + $(field "$counted" ticks)))
 at_least calls_are_all_counted $(($(field "$sum" alloc_calls) + 8)) $calls
 at_least and_none_twice $calls "$(field "$sum" alloc_calls)"
 
+# 20 times, since what may go wrong needs a tick within some microseconds.
+native first.native timeout 60 "$BIN/prog_first"
+same first_calls_natively "$rc:$(cat first.native.out)" '0:wrong results 0'
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    recorded first.record "run.first.$i" timeout 20 "$BIN/prog_first"
+    cmp -s first.native.out first.record.out || break
+done
+same_output a_handler_and_its_thread_look_for_the_driver_at_once first.native first.record
+
+native closing.native timeout 60 "$BIN/prog_closing" "$LIB/libplug.so"
+if [ "$rc" = 77 ]; then
+    skip a_handler_in_a_dlclose "not on this architecture"
+else
+    same a_handler_in_a_dlclose_natively "$rc:$(cat closing.native.out)" '0:traps 1, refused 0'
+    recorded closing.record run.closing timeout 60 "$BIN/prog_closing" "$LIB/libplug.so"
+    same_output a_handler_in_a_dlclose closing.native closing.record
+fi
+
 native jump.native "$BIN/prog_signal" jump
 same jump_natively "$rc:$(cat jump.native.out)" '0:jumped 5 times, allocations 18'
 recorded jump.record run.jump "$BIN/prog_signal" jump
