@@ -22,6 +22,7 @@ const char cmd_record_help[] =
     "libtenure.so is looked for beside this command, in ../lib and in ../shim; TENURE_LIB=FILE names another.\n"
     "Its path may hold no blank, colon or dollar sign. TENURE_JOURNAL_MAX_MIB=N bounds each journal: a whole number of\n"
     "MiB from 1 on (8192 unless set); what comes after is dropped and counted.\n"
+    "ASAN_OPTIONS gets verify_asan_link_order=0, or a program with AddressSanitizer would not start behind a preload.\n"
     "Afterwards one line on standard error for each thing that went wrong: events dropped, recording stopped, run\n"
     "folder removed, no CUDA seen. Signals sent to this process reach CMD once; those of a terminal CMD gets itself.\n"
     "Exit code 2 when CMD was not started: not found, not executable, RUN unusable, libtenure.so missing,\n"

@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+/* And every real-time signal. Not those by which a terminal or a shell stops and continues a whole job, nor what a fault of this process raises. */
+static const int forwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGWINCH,
+                                SIGTTIN, SIGTTOU, SIGURG,  SIGIO,   SIGPWR,  SIGTRAP, SIGSTKFLT};
 
 /* A pipe whose ends are none of the standard streams, even where those were closed. */
 static int make_pipe(int ends[2])
@@ -28,6 +30,24 @@ static int make_pipe(int ends[2])
     return error;
 }
 
+static void forward(pid_t child, int signal, const siginfo_t *info)
+{
+    /* What the terminal sends (si_code above 0) goes to the whole foreground group: the program has it already. A timer that our caller set
+     * before it executed us is ours alone. */
+    int is_timer = signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF;
+    if (info->si_code > 0) {
+        if (is_timer)
+            kill(child, signal);
+        return;
+    }
+    if (info->si_pid == child) /* it signalled its own group */
+        return;
+    if (info->si_code == SI_QUEUE)
+        (void)sigqueue(child, signal, info->si_value);
+    else
+        kill(child, signal);
+}
+
 static int wait_for(pid_t child, const sigset_t *awaited, const tn_spawn_hooks *hooks)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
@@ -41,10 +61,7 @@ static int wait_for(pid_t child, const sigset_t *awaited, const tn_spawn_hooks *
             continue;
         }
         if (signal != SIGCHLD) {
-            /* What the terminal sends (si_code above 0) goes to the whole foreground group: the program has it already.
-             * So has one that signalled its own group. */
-            if (info.si_code <= 0 && info.si_pid != child)
-                kill(child, signal);
+            forward(child, signal, &info);
             continue;
         }
         pid_t got = waitpid(child, &status, WNOHANG);
@@ -64,6 +81,8 @@ int tn_record_spawn(char **argv, const tn_spawn_hooks *hooks, int *wait_status)
     sigaddset(&awaited, SIGCHLD);
     for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
         sigaddset(&awaited, forwarded[i]);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++)
+        sigaddset(&awaited, signal);
     /* Blocked before the fork, so that a signal between fork and wait is neither lost nor ends us first. */
     sigprocmask(SIG_BLOCK, &awaited, &before);
     /* With SIGCHLD ignored, an inherited habit of some parents, the exit status would be lost. */

@@ -64,7 +64,14 @@ static int privileged(const char *path)
     return getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-static tn_target_cover check_elf(int fd, const unsigned char *ident)
+/* "ld.so program": the loader itself has no loader, and takes preloads into what it starts. */
+static int is_loader(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strncmp(name, "ld-linux", 8) == 0 || strcmp(name, "ld.so") == 0;
+}
+
+static tn_target_cover check_elf(int fd, const unsigned char *ident, int loader)
 {
     ElfW(Ehdr) ours, header;
     int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -86,7 +93,7 @@ static tn_target_cover check_elf(int fd, const unsigned char *ident)
         if (segment.p_type == PT_INTERP)
             return TN_TARGET_COVERED;
     }
-    return TN_TARGET_STATIC;
+    return loader ? TN_TARGET_COVERED : TN_TARGET_STATIC;
 }
 
 tn_target_cover tn_target_check(const char *path, char program[PATH_MAX])
@@ -103,7 +110,7 @@ tn_target_cover tn_target_check(const char *path, char program[PATH_MAX])
         ssize_t got = pread(fd, head, sizeof(head) - 1, 0);
         int script = got > 2 && head[0] == '#' && head[1] == '!';
         if (got >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0)
-            cover = check_elf(fd, (const unsigned char *)head);
+            cover = check_elf(fd, (const unsigned char *)head, is_loader(program));
         close(fd);
         if (!script)
             return cover;

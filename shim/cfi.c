@@ -8,6 +8,8 @@
 #include <link.h>
 #include <string.h>
 
+#include "shim/modules.h"
+
 /* DWARF's numbers of the registers. */
 #if defined(__x86_64__)
 enum { REG_FP = 6, REG_SP = 7, REG_RA = 16 };
@@ -393,5 +395,5 @@ void tn_cfi_rule_of(uint64_t ret, tn_cfi_rule *out)
 {
     query q = { ret - 1, out };
     memset(out, 0, sizeof *out);
-    dl_iterate_phdr(visit, &q);
+    tn_iterate_phdr(visit, &q);
 }

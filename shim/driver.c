@@ -19,7 +19,7 @@ tn_nvml_functions tn_real_nvml;
 enum { UNBOUND = 0, BINDING, BOUND };
 #define WAIT_YIELDS 100000 /* publishing takes some 20 us */
 static _Atomic int driver_state, nvml_state;
-static char driver_path[1024];
+static char driver_path[4096];
 static uint64_t driver_base, nvml_base; /* where they lie, to notice that they are gone */
 
 /* Until another thread has published, which no handler of that thread interrupts; not for ever, all the same. */

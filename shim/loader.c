@@ -149,8 +149,20 @@ static void *in_other_namespace(void *found)
     return found;
 }
 
+/* Whether a plain reference of the caller's to this name is natively the very function that the handle gave, and our hook in its place, called
+ * from there, calls that one: then the look-up gives the hook, so that the two compare equal as they do natively. */
+static int is_callers_own(const void *found, int api, int copy, const void *caller)
+{
+#ifdef TENURE_WRAP
+    (void)found; (void)api; (void)copy; (void)caller;
+    return 0;
+#else
+    return tn_real_dlsym(RTLD_NEXT, tn_api_rows[api].name) == found && tn_cudart_of(caller) == &tn_cudarts[copy].fn;
+#endif
+}
+
 /* What an explicit handle's look-up found, replaced where it lies in a driver, a shared runtime or NVML. */
-static void *replaced(void *found, void *handle, int api)
+static void *replaced(void *found, void *handle, int api, const void *caller)
 {
     tn_module_info m;
     const tn_api_row *row = &tn_api_rows[api];
@@ -170,7 +182,7 @@ static void *replaced(void *found, void *handle, int api)
     if (row->level == TN_LEVEL_RUNTIME && tn_is_libcudart(m.path)) {
         int k = tn_cudart_copy(handle, m.base, m.end, m.path);
         tn_count_resolved(api);
-        return k >= 0 ? tn_cudart_bound(k, api) : row->hook;
+        return k >= 0 && !is_callers_own(found, api, k, caller) ? tn_cudart_bound(k, api) : row->hook;
     }
     if (row->level == TN_LEVEL_NVML && tn_is_nvml(m.path)) {
         tn_nvml_bind(handle);
@@ -209,7 +221,7 @@ static tn_route route(void *handle, const char *name, int api, const void *calle
         return (tn_route){found, 0};
     }
     if (!tn_wanted()) return (tn_route){found, 0};
-    void *instead = replaced(found, handle, api);
+    void *instead = replaced(found, handle, api, caller);
     tn_real_dlsym(handle, name); /* as above: binding looks for names that an older library lacks */
     return (tn_route){instead, 0};
 }

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shim/readable.h"
@@ -73,15 +75,6 @@ static int build_id_in(const struct dl_phdr_info *info, const ElfW(Phdr) *ph, tn
     return 0;
 }
 
-static void copy_path(char *to, size_t room, const char *from)
-{
-    size_t n = strlen(from);
-    if (n >= room)
-        n = room - 1;
-    memcpy(to, from, n);
-    to[n] = 0;
-}
-
 /* The part of the substitute for a build-id that only lives in memory; the name is mixed in by the caller. Both parts hold only
  * offsets, never addresses, so relocation leaves them alone. */
 static uint64_t hash_image(const struct dl_phdr_info *info)
@@ -125,7 +118,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
     out->hashed = 0;
     out->is_main = index == 0;
     memset(out->build_id, 0, sizeof out->build_id);
-    copy_path(out->path, sizeof out->path, info->dlpi_name ? info->dlpi_name : "");
+    out->path = info->dlpi_name ? info->dlpi_name : "";
     for (int i = 0; i < info->dlpi_phnum && !out->build_id_bytes; i++)
         if (info->dlpi_phdr[i].p_type == PT_NOTE)
             build_id_in(info, &info->dlpi_phdr[i], out);
@@ -139,17 +132,38 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /* The executable has no name in the loader's list. A file replaced while it runs reads as "/path/prog (deleted)": the suffix goes, or the
- * key of a module without build-id would change with it. */
-static void read_exe(char *path, size_t room)
+ * key of a module without build-id would change with it. Read as the process begins, by its only thread: later its root may be another. */
+static char exe_path[4096];
+
+/* A program that its loader was told to start ("ld.so program"): glibc leaves the program's name in the auxiliary vector. */
+static void read_started_by_loader(void)
+{
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    size_t at = 0;
+    if (!name || !*name || strlen(name) + 1 >= sizeof exe_path)
+        return;
+    if (*name != '/' && syscall(SYS_getcwd, exe_path, sizeof exe_path) > 0) {
+        at = strlen(exe_path);
+        if (at + 1 + strlen(name) + 1 > sizeof exe_path)
+            at = 0;
+        else
+            exe_path[at++] = '/';
+    }
+    memcpy(exe_path + at, name, strlen(name) + 1);
+}
+
+__attribute__((constructor)) static void read_exe(void)
 {
     static const char deleted[] = " (deleted)";
-    ssize_t n = readlink("/proc/self/exe", path, room - 1);
-    if (n < 0)
-        n = 0;
-    path[n] = 0;
+    int saved = errno;
+    ssize_t n = exe_path[0] ? 0 : readlink("/proc/self/exe", exe_path, sizeof exe_path - 1);
     size_t suffix = sizeof deleted - 1;
-    if ((size_t)n > suffix && memcmp(path + n - suffix, deleted, suffix) == 0)
-        path[(size_t)n - suffix] = 0;
+    if (n > 0 && (size_t)n > suffix && memcmp(exe_path + n - suffix, deleted, suffix) == 0)
+        exe_path[(size_t)n - suffix] = 0;
+    const char *name = tn_basename(exe_path);
+    if (n > 0 && (strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld.so", 5) == 0))
+        read_started_by_loader();
+    errno = saved;
 }
 
 static __thread int closing __attribute__((tls_model("initial-exec")));
@@ -211,10 +225,10 @@ int tn_module_of(const void *addr, tn_module_info *out)
     module_query q = { (uint64_t)addr, out, 0 };
     if (!(forked ? visit_by_link_map(&q) : tn_iterate_phdr(visit, &q)))
         return 0;
-    int saved = errno;
-    if (out->is_main && !out->path[0])
-        read_exe(out->path, sizeof out->path);
-    errno = saved;
+    if (out->is_main && !out->path[0]) {
+        read_exe(); /* a call from another library's constructor may come before ours */
+        out->path = exe_path;
+    }
     if (out->hashed) {
         uint64_t h;
         const char *name = tn_basename(out->path);

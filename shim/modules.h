@@ -13,8 +13,8 @@ typedef struct tn_module_info {
     uint8_t build_id[32];
     uint8_t build_id_bytes;  /* never 0 for a file: a module without build-id gets 8 bytes of hash and `hashed` */
     uint8_t hashed;
-    uint8_t is_main;         /* the executable; its path is filled from /proc/self/exe */
-    char path[1024];
+    uint8_t is_main;         /* the executable; its path is the one it had when the process began */
+    const char *path;        /* never NULL; the loader's own copy, there as long as the module is */
 } tn_module_info;
 
 /* 1 and *out filled when addr lies in a PT_LOAD segment of a loaded module (the kernel's vdso is one), else 0 (anonymous code). */

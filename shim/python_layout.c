@@ -90,7 +90,7 @@ uint64_t tn_py_loads(void)
     uint64_t loads = 0;
     if (tn_loader_forked()) return 0;
     tn_loader_enter();
-    dl_iterate_phdr(look_first, &loads);
+    tn_iterate_phdr(look_first, &loads);
     tn_loader_leave();
     return loads;
 }
@@ -157,7 +157,7 @@ static int find_library(found *f)
     int is_found = 0;
     if (tn_loader_forked()) return 0;
     tn_loader_enter();
-    dl_iterate_phdr(look, &s);
+    tn_iterate_phdr(look, &s);
     for (int i = 0; i < s.count && !is_found; i++) is_found = find_around(s.candidates[i], f);
     tn_loader_leave();
     return is_found;

@@ -45,6 +45,8 @@ run env TENURE_PLAN=x "$TENURE" record -q -o env -- sh -c 'echo "$LD_PRELOAD|$TE
 same environment "$out" "$real_probe|$(realpath env)|unset"
 run env LD_PRELOAD=libc.so.6 "$TENURE" record -q -o prepended -- sh -c 'echo "$LD_PRELOAD"'
 same preload_is_prepended "$out" "$real_probe:libc.so.6"
+run env ASAN_OPTIONS=a=1 "$TENURE" record -q -o sanitizer -- sh -c 'echo "$ASAN_OPTIONS"'
+same sanitizers_options_are_kept "$out" a=1:verify_asan_link_order=0
 run "$TENURE" record -q -o loaded -- cat /proc/self/maps
 holds library_is_loaded "$out" "*$(basename "$real_probe")*"
 run "$TENURE" record -q -o a/b/c -- true
@@ -86,6 +88,33 @@ wait_for sig2.ready
 kill -TERM $pid
 wait $pid
 same term_ends_it "$?" 143
+# Every signal that somebody may send on purpose; a supervisor knows only our process id.
+cat >each.py <<'EACH'
+import os, signal, sys
+asked = [getattr(signal, "SIG" + n) for n in sys.argv[2:]] + [signal.SIGRTMIN, signal.SIGRTMIN + 7, signal.SIGRTMAX]
+if sys.argv[1] == "get":
+    signal.pthread_sigmask(signal.SIG_BLOCK, asked)
+    open("each.ready", "w").close()
+    got = set()
+    while len(got) < len(asked):
+        info = signal.sigtimedwait(asked, 5)
+        if info is None:
+            break
+        got.add(info.si_signo)
+    print(len(got), len(asked))
+else:
+    for s in asked:
+        os.kill(int(os.environ["TO"]), s)
+EACH
+"$TENURE" record -q -o each -- python3 each.py get HUP USR1 ALRM VTALRM PROF WINCH TTIN TTOU URG IO PWR >each.out &
+pid=$!
+wait_for each.ready
+TO=$pid python3 each.py send HUP USR1 ALRM VTALRM PROF WINCH TTIN TTOU URG IO PWR
+wait $pid
+same every_signal_is_passed_on "$?:$(cat each.out)" '0:14 14'
+# A timer set by who started us, as perl's alarm and exec: the program natively keeps it.
+run python3 -c 'import os, signal, sys; signal.alarm(1); os.execvp(sys.argv[1], sys.argv[1:])' "$TENURE" record -q -o alarm -- sh -c 'echo $$ >alarm.pid; exec sleep 20'
+same a_callers_alarm_ends_it "$rc:$(kill -0 "$(cat alarm.pid)" 2>/dev/null && echo alive)" 142:
 run sh -c 'trap "" INT; exec "$@"' sh "$TENURE" record -q -o sig3 -- sh -c 'kill -INT $$; echo alive'
 same ignored_stays_ignored "$out" alive
 run sh -c 'trap "" CHLD; exec "$@"' sh "$TENURE" record -q -o sig4 -- sh -c 'exit 6'

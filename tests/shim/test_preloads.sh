@@ -1,6 +1,6 @@
 #!/bin/sh
 # Other preloads that stand in front of one CUDA name: the program meets them as it does without us, and the names that they
-# lack are still the runtime's.
+# lack are still the runtime's. And a sanitizer's library, which must not mind us.
 # shellcheck source=tests/shim/lib.sh
 . "$1"
 ours=$PRELOAD
@@ -24,4 +24,12 @@ meets() {
 meets one_with_allocations "$LIB/libfront_malloc.so" 3
 meets one_with_frees "$LIB/libfront_free.so" 3
 meets both "$LIB/libfront_free.so $LIB/libfront_malloc.so" 6
+
+# The fake card keeps what it has to the end, and so does a driver; what this test is about is the order of the libraries.
+export ASAN_OPTIONS=detect_leaks=0
+native sanitizer.native "$BIN/prog_asan"
+same sanitizer_natively "$rc:$(cat sanitizer.native.out)" 0:7
+recorded sanitizer.record run.sanitizer "$BIN/prog_asan"
+same_output a_sanitizer_bears_us_in_front sanitizer.native sanitizer.record
+same its_calls_are_recorded "$(total run.sanitizer allocs):$(total run.sanitizer frees)" 1:1
 finish
