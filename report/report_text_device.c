@@ -90,6 +90,9 @@ void tn_text_device_account(tn_report *r, uint32_t place, const tn_report_option
     print_row(out, "unattributed", v->unattributed, v->own_used);
     if (v->pool_reserved)
         fprintf(out, "  pools have reserved %s, of which %s is used\n", signed_bytes(v->pool_reserved, f[0]), signed_bytes(v->pool_used, f[1]));
+    const tn_stat *pinned = &r->places[TN_PLACE_HOST].kinds[TN_KIND_PINNED];
+    if (pinned->allocs)
+        fprintf(out, "  %-44s %12s  (at most; on the host)\n", "pinned memory", signed_bytes((int64_t)pinned->peak_backed, f[0]));
     print_owners(r, a, options->full, out);
     if (a->mark_count) {
         fputs("  at marks and phases\n", out);

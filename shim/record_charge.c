@@ -168,6 +168,9 @@ void rec_free_managed_begin(tn_hook_frame *f)
 #define SEEN 16384u
 #define PLACES 8u
 static _Atomic uint64_t functions[SEEN], execs[SEEN];
+/* In front of them, on one page: a decode step launches few functions over and over, and a step's launches otherwise touch as many pages. */
+#define RECENT 256u
+static _Alignas(4096) _Atomic uint64_t recent[RECENT];
 
 static int is_new(_Atomic uint64_t *seen, uint64_t handle)
 {
@@ -195,7 +198,12 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
 void rec_launch_begin(tn_hook_frame *f, const void *function)
 {
     if (f->nested || !function) return;
-    f->window.warm = !is_new(functions, (uint64_t)function);
+    _Atomic uint64_t *place = &recent[((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56];
+    f->window.warm = atomic_load_explicit(place, memory_order_relaxed) == (uint64_t)function;
+    if (!f->window.warm) {
+        f->window.warm = !is_new(functions, (uint64_t)function);
+        atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
+    }
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
     else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, 1, memory_order_relaxed);
 }
@@ -207,6 +215,7 @@ void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)
 
 void rec_functions_gone(void)
 {
+    for (unsigned i = 0; i < RECENT; i++) atomic_store_explicit(&recent[i], 0, memory_order_relaxed);
     for (unsigned i = 0; i < SEEN; i++)
         if (atomic_load_explicit(&functions[i], memory_order_relaxed)) atomic_store_explicit(&functions[i], 0, memory_order_relaxed);
 }
