@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_big.h"
+
 void tn_blocks_free(tn_blocks *table)
 {
     free(table->blocks);
@@ -21,7 +23,7 @@ static size_t slot_of(const tn_blocks *table, uint32_t process, uint8_t space, u
 static tn_error grow_index(tn_blocks *table)
 {
     size_t size = table->slots ? (table->mask + 1) * 2 : 4096;
-    uint32_t *slots = malloc(size * sizeof(*slots));
+    uint32_t *slots = tn_big_alloc(size * sizeof(*slots));
     if (!slots)
         return TN_E_NOMEM;
     memset(slots, 0xff, size * sizeof(*slots));
@@ -49,7 +51,7 @@ static tn_error take_element(tn_blocks *table, uint32_t *out)
     }
     if (table->count == table->capacity) {
         uint32_t capacity = table->capacity ? table->capacity * 2 : 1024;
-        tn_block *grown = realloc(table->blocks, capacity * sizeof(*grown));
+        tn_block *grown = tn_big_grow(table->blocks, table->count * sizeof(*grown), capacity * sizeof(*grown));
         if (!grown)
             return TN_E_NOMEM;
         table->blocks = grown;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_big.h"
 #include "report/report_device_state.h"
 
 #define GRAIN 512u
@@ -31,9 +32,10 @@ static tn_error grow_pages(tn_devices *all)
         return TN_OK;
     tn_devices old = *all;
     size_t size = all->pages ? (all->page_mask + 1) * 2 : 256;
-    tn_shared_page *pages = calloc(size, sizeof(*pages));
+    tn_shared_page *pages = tn_big_alloc(size * sizeof(*pages));
     if (!pages)
         return TN_E_NOMEM;
+    memset(pages, 0, size * sizeof(*pages));
     all->pages = pages;
     all->page_mask = size - 1;
     all->page_used = 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_big.h"
+
 enum { SLICES = 16 };
 
 typedef struct track { /* one row of one process */
@@ -84,7 +86,7 @@ static track *track_of(state *s, uint32_t process, uint32_t row, size_t rows)
     if (c->track_of[row] == TN_NO_INDEX) {
         if (s->count == s->capacity) {
             size_t capacity = s->capacity ? s->capacity * 2 : 512;
-            track *grown = realloc(s->tracks, capacity * sizeof(*grown));
+            track *grown = tn_big_grow(s->tracks, s->count * sizeof(*grown), capacity * sizeof(*grown));
             if (!grown)
                 return NULL;
             s->tracks = grown;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/report_at.h"
+#include "report/report_big.h"
 #include "report/report_blocks.h"
 #include "report/report_merge.h"
 #include "report/report_order.h"
@@ -59,7 +60,7 @@ static uint32_t event_row(replay *r, const tn_event *e, uint32_t place, uint32_t
     if (i == TN_NO_INDEX) {
         if (report->row_count == r->row_capacity) {
             size_t capacity = r->row_capacity ? r->row_capacity * 2 : 256;
-            tn_row *grown = realloc(report->rows, capacity * sizeof(*grown));
+            tn_row *grown = tn_big_grow(report->rows, report->row_count * sizeof(*grown), capacity * sizeof(*grown));
             if (!grown) {
                 r->error = TN_E_NOMEM;
                 return TN_NO_INDEX;

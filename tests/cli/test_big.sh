@@ -12,8 +12,11 @@ cd "$WORK" || exit 1
 MAX_CPU_MS=10000
 MAX_ANON_KIB=1048576
 
-# measured NAME COMMAND...: what it prints goes to the file NAME, and it keeps to the limits in one of three tries: on
-# a machine that has other things to do, processor time is not the command's alone.
+# A second of a busy machine is no whole one: making the journal takes 1.5 s of processor time where nothing else runs, and
+# where it takes longer the limit is longer in proportion. What the report takes on a quiet machine is in docs/MEASUREMENTS.md.
+MAKE_CPU_MS=1500
+
+# measured NAME COMMAND...: what it prints goes to the file NAME, and it keeps to the limits in one of three tries
 measured() {
     local name=$1 try wall cpu anon rc
     shift
@@ -21,17 +24,19 @@ measured() {
         "$MEASURE" figures "$@" >"$name" 2>err
         rc=$?
         read -r wall cpu anon <figures
-        echo "$name, try $try: $wall ms by the clock, $cpu ms of processor time, $((anon >> 10)) MiB of anonymous memory"
-        [ "$cpu" -ge $MAX_CPU_MS ] || break
+        echo "$name, try $try: $wall ms by the clock, $cpu ms of processor time (limit $limit), $((anon >> 10)) MiB of anonymous memory"
+        [ "$cpu" -ge "$limit" ] || break
     done
     same "${name}_code" "$rc:$(cat err)" 0:
-    if [ "$cpu" -lt $MAX_CPU_MS ]; then ok "${name}_time"; else not_ok "${name}_time" "$cpu ms of processor time"; fi
+    if [ "$cpu" -lt "$limit" ]; then ok "${name}_time"; else not_ok "${name}_time" "$cpu ms of processor time"; fi
     # Of a process that is over at once no memory would have been met.
     if [ "$anon" -gt 0 ] && [ "$anon" -lt $MAX_ANON_KIB ]; then ok "${name}_memory"; else not_ok "${name}_memory" "$anon KiB"; fi
 }
 
-run "$MAKE_BIG" run 10000000 10000 300 "$TEMPLATE"
+run "$MEASURE" figures "$MAKE_BIG" run 10000000 10000 300 "$TEMPLATE"
 same made "$rc:$err" 0:
+read -r _ made_cpu _ <figures
+limit=$((made_cpu > MAKE_CPU_MS ? MAX_CPU_MS * made_cpu / MAKE_CPU_MS : MAX_CPU_MS))
 
 measured text "$TENURE" report run
 out=$(cat text)
