@@ -12,12 +12,7 @@ static json_t *row_object(const tn_report *r, uint32_t process, uint32_t index)
     const tn_place *place = &r->places[row->place];
     json_t *object = json_object();
     tn_json_put_integer(object, "pid", tn_reader_header(r->processes[process].reader)->pid);
-    const tn_site *site = &r->sites[row->site];
-    tn_json_put_hex(object, "key", site->key, 16, "");
-    if (site->python)
-        tn_json_put_hex(object, "python_key", site->python->key, 16, "");
-    else
-        tn_json_put(object, "python_key", json_null());
+    tn_json_put_site(object, &r->sites[row->site]);
     tn_json_put_text(object, "kind", tn_kind_name(row->kind));
     tn_json_put(object, "device", row->place == TN_PLACE_HOST || place->ordinal == TN_DEVICE_NONE ? json_null() : json_integer(place->ordinal));
     return object;

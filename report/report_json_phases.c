@@ -44,7 +44,7 @@ static json_t *lines_array(const span *s, int by_owner)
     for (size_t i = 0; i < count; i++) {
         json_t *object = json_object();
         if (!by_owner)
-            tn_json_put_hex(object, "key", s->report->sites[lines[i].site].key, 16, "");
+            tn_json_put_site(object, &s->report->sites[lines[i].site]);
         tn_json_put_text(object, "owner", lines[i].owner);
         tn_json_put(object, "delta_backed_bytes", json_integer(lines[i].backed));
         tn_json_put(object, "delta_blocks", json_integer(lines[i].blocks));
@@ -188,7 +188,7 @@ json_t *tn_json_serving(tn_report *r)
         tn_json_append(by_site, NULL);
     for (size_t i = 0; order && i < count; i++) {
         json_t *line = json_object();
-        tn_json_put_hex(line, "key", r->sites[order[i]].key, 16, "");
+        tn_json_put_site(line, &r->sites[order[i]]);
         tn_json_put_text(line, "owner", tn_owner_of_site(r, order[i]).name);
         put_counts(line, s, &s->sites[order[i]]);
         tn_json_append(by_site, line);

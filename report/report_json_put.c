@@ -75,6 +75,15 @@ void tn_json_put_nulls(json_t *object, const char *const *keys)
         tn_json_put(object, *keys, json_null());
 }
 
+void tn_json_put_site(json_t *object, const tn_site *site)
+{
+    tn_json_put_hex(object, "key", site->key, 16, "");
+    if (site->python)
+        tn_json_put_hex(object, "python_key", site->python->key, 16, "");
+    else
+        tn_json_put(object, "python_key", json_null());
+}
+
 void tn_json_put_field(json_t *object, const char *key, const char *field, size_t size)
 {
     char text[1025];

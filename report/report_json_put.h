@@ -14,6 +14,8 @@ void tn_json_put_integer(json_t *object, const char *key, uint64_t value);
 void tn_json_put_text(json_t *object, const char *key, const char *text); /* NULL: null */
 /* `digits`: the least number of them. */
 void tn_json_put_hex(json_t *object, const char *key, uint64_t value, int digits, const char *prefix);
+/* `key` and `python_key` (null: no Python part): which site it is. */
+void tn_json_put_site(json_t *object, const tn_site *site);
 /* A field of fixed size; null where it is empty. */
 void tn_json_put_field(json_t *object, const char *key, const char *field, size_t size);
 void tn_json_put_version(json_t *object, const char *key, uint32_t version); /* 0: null */

@@ -75,10 +75,6 @@ static json_t *python_frame_object(const tn_report *r, const tn_site *site, uint
 static void put_python(const tn_report *r, const tn_site *site, json_t *object)
 {
     json_t *frames = json_array();
-    if (site->python)
-        tn_json_put_hex(object, "python_key", site->python->key, 16, "");
-    else
-        tn_json_put(object, "python_key", json_null());
     for (uint32_t i = 0; site->python && i < site->python->frame_count; i++)
         tn_json_append(frames, python_frame_object(r, site, i));
     tn_json_put(object, "python_cut", json_boolean(site->python && site->python->flags & TN_PF_CUT));
@@ -89,7 +85,7 @@ static json_t *site_object(tn_report *r, const tn_row *row)
 {
     const tn_site *site = &r->sites[row->site];
     json_t *object = json_object(), *names = json_array(), *frames = json_array();
-    tn_json_put_hex(object, "key", site->key, 16, "");
+    tn_json_put_site(object, site);
     for (unsigned i = 0; i < row->api_count; i++)
         tn_json_append(names, tn_json_text(r->apis[row->apis[i]].name));
     tn_json_put(object, "apis", names);

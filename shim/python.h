@@ -26,7 +26,7 @@ void tn_python_start(void);
 /* The site of a call from the native site `native` and the innermost TN_PYTHON_FRAMES_MAX Python functions of this thread; `native` itself where
  * the thread runs no Python code. Frames that the interpreter does not show either (its own, and functions that have not begun yet) are left out.
  *
- * Costs on a warm hit of a chain of 8 frames, ns (tests/python/bench.sh; 2-core VM): see docs/MEASUREMENTS.md. */
+ * On a warm hit: no lock, no system call; 8 frames cost some 70 ns from 3.12 on, 260 before (docs/MEASUREMENTS.md). */
 uint32_t tn_python_site(tn_journal *journal, uint32_t native);
 
 /* Before the real dlclose, after the epoch has been raised: waits (a second at most) until no thread is inside an interpreter that can be unloaded. */

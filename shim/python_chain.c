@@ -9,6 +9,20 @@ typedef struct walked {
     uint32_t n, cut;
 } walked;
 
+static inline uint64_t load64(uint64_t at)
+{
+    uint64_t word;
+    memcpy(&word, (const void *)at, sizeof word);
+    return word;
+}
+
+static inline uint32_t load32(uint64_t at)
+{
+    uint32_t word;
+    memcpy(&word, (const void *)at, sizeof word);
+    return word;
+}
+
 /* ---- the chain */
 
 /* 1: a frame that runs code; 0: one of the interpreter's own; -1: unreadable. */
@@ -40,10 +54,31 @@ int tn_py_innermost(tn_py_call *c, uint64_t state)
     return !l->has_cframe || tn_py_word(&c->reader, c->frame + l->cframe_current, &c->frame);
 }
 
+/* The same as walk() for frames that are known to be there. */
+static int walk_directly(const tn_py_layout *l, uint64_t at, walked *w)
+{
+    uint32_t n = 0;
+    w->cut = 0;
+    for (int visits = 0; at; at = load64(at + l->frame_previous)) {
+        uint8_t owner = l->frame_owner ? *(const uint8_t *)(at + l->frame_owner) : 0;
+        if (++visits > VISITS) return -1;
+        if (owner >= TN_PY_OWNER_FOREIGN) continue;
+        if (n == TN_PYTHON_FRAMES_MAX) {
+            w->cut = 1;
+            break;
+        }
+        uint64_t instr = load64(at + l->frame_instr);
+        w->frames[n++] = (tn_py_frame){load64(at + l->frame_code) & ~(uint64_t)7, l->instr_unit ? (uint64_t)(int64_t)(int32_t)instr : instr, owner};
+    }
+    w->n = n;
+    return 1;
+}
+
 static int walk(tn_py_call *c, walked *w)
 {
     const tn_py_layout *l = &c->py->at;
     uint64_t at = c->frame;
+    if (!c->reader.pages) return walk_directly(l, at, w);
     w->n = w->cut = 0;
     for (int visits = 0; at; visits++) {
         tn_py_frame f;
@@ -132,20 +167,36 @@ static int read_code(tn_py_call *c, uint64_t code, tn_py_code *out)
            (!l->has_version || tn_py_read(r, code + l->code_version, &out->version, 4));
 }
 
-/* Whether the code object at this address, which is running, is the one that was read then. */
-static int same_code(tn_py_call *c, uint64_t code, const tn_py_code *was)
+/* Whether the parts of the code object at this address are those of then, as objects. */
+static inline int same_parts(tn_py_call *c, uint64_t code, const tn_py_code *was)
 {
+    const tn_py_layout *l = &c->py->at;
     tn_py_code is;
+    if (!c->reader.pages)
+        return load64(code + l->code_file) == was->file && load64(code + l->code_name) == was->name && load64(code + l->code_table) == was->table &&
+               load32(code + l->code_first_line) == was->first_line && (!l->has_version || load32(code + l->code_version) == was->version);
+    c->reader.count = 0;
+    return read_code(c, code, &is) && is.file == was->file && is.name == was->name && is.table == was->table && is.first_line == was->first_line &&
+           is.version == was->version;
+}
+
+/* The file's name that was compared last: most frames of a chain have that of the frame before. */
+typedef struct compared {
+    uint64_t string;
+    const tn_py_string *kept;
+} compared;
+
+/* Whether the code object at this address, which is running, is the one that was read then. */
+static inline int same_code(tn_py_call *c, uint64_t code, const tn_py_code *was, compared *file)
+{
     uint64_t length;
-    if (c->reader.pages) c->reader.count = 0;
-    if (!read_code(c, code, &is) || is.file != was->file || is.name != was->name || is.table != was->table || is.first_line != was->first_line ||
-        is.version != was->version)
-        return 0;
+    if (!same_parts(c, code, was)) return 0;
     if (!was->is_strict) return 1;
     const tn_py_place *p = was->place;
-    return same_string(c, is.file, p->function->file) && same_string(c, is.name, p->function->name) &&
-           tn_py_word(&c->reader, is.table + TN_PY_BYTES_LENGTH, &length) && length == p->table_length &&
-           same_bytes(c, is.table + TN_PY_BYTES_TEXT, p->table, p->used);
+    if ((file->string != was->file || file->kept != p->function->file) && !same_string(c, was->file, p->function->file)) return 0;
+    *file = (compared){was->file, p->function->file};
+    return same_string(c, was->name, p->function->name) && tn_py_word(&c->reader, was->table + TN_PY_BYTES_LENGTH, &length) &&
+           length == p->table_length && same_bytes(c, was->table + TN_PY_BYTES_TEXT, p->table, p->used);
 }
 
 /* Instructions up to a certain one set a frame up; a traceback does not show it before. */
@@ -192,8 +243,9 @@ static int is_seen(tn_py_call *c, const tn_py_seen *s, uint32_t native, uint64_t
     if (s->signature != signature || s->native != native || s->n != w->n || s->cut != w->cut) return 0;
     for (uint32_t i = 0; i < w->n; i++)
         if (s->frames[i].code != w->frames[i].code || s->frames[i].instr != w->frames[i].instr || s->frames[i].owner != w->frames[i].owner) return 0;
+    compared file = {0, NULL};
     for (uint32_t i = 0; i < w->n; i++)
-        if (!same_code(c, w->frames[i].code, &s->codes[i])) return 0;
+        if (!same_code(c, w->frames[i].code, &s->codes[i], &file)) return 0;
     return 1;
 }
 
@@ -205,11 +257,14 @@ int tn_py_chain_site(tn_py_call *c, tn_journal *j, uint32_t native, uint32_t *si
     if (walk(c, &w) < 0) return -1;
     if (w.n == 0) return 0;
     uint64_t signature = sign(native, &w);
-    tn_py_seen *s = &c->cache->seen[signature & (TN_PY_CHAINS - 1)];
-    if (is_seen(c, s, native, signature, &w)) {
-        *site = s->site;
-        return 1;
-    }
+    uint32_t set = (uint32_t)signature & (TN_PY_SETS - 1);
+    tn_py_seen *s = c->cache->seen[set];
+    for (uint32_t way = 0; way < TN_PY_WAYS; way++)
+        if (s[way].signature == signature && is_seen(c, &s[way], native, signature, &w)) {
+            *site = s[way].site;
+            return 1;
+        }
+    s += c->cache->next[set]++ % TN_PY_WAYS;
     s->native = 0; /* no native site has this number: what is half written is never found */
     for (uint32_t i = 0; i < w.n; i++) {
         int known = learn(c, j, &w.frames[i], &s->codes[i]);

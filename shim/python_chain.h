@@ -9,7 +9,8 @@
 #include "shim/python_places.h"
 #include "shim/python_read.h"
 
-#define TN_PY_CHAINS 128u
+#define TN_PY_SETS 32u /* chains kept a thread: 32 sets of 4 */
+#define TN_PY_WAYS 4u
 #define TN_PY_TABLE_MAX 49152u /* bytes of a line table that are looked at; lines beyond are unknown */
 
 /* A frame as it stands: what it runs, where, and whose it is. */
@@ -36,7 +37,8 @@ typedef struct tn_py_seen {
 } tn_py_seen;
 
 typedef struct tn_py_cache {
-    tn_py_seen seen[TN_PY_CHAINS];
+    tn_py_seen seen[TN_PY_SETS][TN_PY_WAYS];
+    uint8_t next[TN_PY_SETS]; /* which way is given up next */
     tn_py_pages pages;
     tn_py_text file, name;
     uint8_t table[TN_PY_TABLE_MAX];

@@ -140,12 +140,20 @@ static const tn_py_string *keep_text(const tn_py_text *t)
     return s;
 }
 
+/* Functions of one file mostly come one after the other, and share its name. */
+static const tn_py_string *keep_file(const tn_py_text *file)
+{
+    static const tn_py_string *last;
+    if (!last || !is_text(last, file)) last = keep_text(file);
+    return last;
+}
+
 static tn_py_function *new_function(tn_journal *j, const tn_py_text *file, const tn_py_text *name, uint32_t first_line)
 {
     uint8_t text[4 * TN_PY_TEXT_MAX + 2];
     if (!has_room(function_count, FUNCTIONS_MAX)) return NULL;
     tn_py_function *f = tn_pool_take(&pool, sizeof *f);
-    if (!f || !(f->file = keep_text(file)) || !(f->name = keep_text(name))) return NULL;
+    if (!f || !(f->file = keep_file(file)) || !(f->name = keep_text(name))) return NULL;
     size_t n = as_utf8(file, text), from = tail(text, n);
     text[n] = 0;
     size_t m = as_utf8(name, text + n + 1);

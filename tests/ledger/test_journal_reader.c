@@ -25,6 +25,10 @@ static void make_sample(void)
     tn_rec_device device = { .ordinal = 0, .uuid = { 7 }, .total_bytes = (uint64_t)80 << 30 };
     tn_rec_coverage coverage = { .what = TN_COV_BYPASS };
     uint32_t string = 1;
+    tn_rec_python python = { .id = 1, .first_line = 40 };
+    struct { tn_rec_python_site site; struct tn_python_frame frames[1]; } pair = {
+        .site = { .id = 3, .native = 2, .key = 77, .frame_count = 1 }, .frames = { { 1, 42 } },
+    };
 
     tn_journal *j = open_journal(NULL, 0);
     snprintf(sample, sizeof sample, "%s", tn_journal_path(j));
@@ -39,6 +43,8 @@ static void make_sample(void)
     ck_assert_int_eq(tn_journal_record(j, TN_REC_DEVICE, &device, sizeof device, "Fake", 5), TN_OK);
     ck_assert_int_eq(tn_journal_record(j, TN_REC_STRING, &string, sizeof string, "phase one", 10), TN_OK);
     ck_assert_int_eq(tn_journal_record(j, TN_REC_COVERAGE, &coverage, sizeof coverage, "lib.so", 7), TN_OK);
+    ck_assert_int_eq(tn_journal_record(j, TN_REC_PYTHON, &python, sizeof python, "a.py\0f", 7), TN_OK);
+    ck_assert_int_eq(tn_journal_record(j, TN_REC_PYTHON_SITE, &pair, sizeof pair, NULL, 0), TN_OK);
     tn_journal_end(j);
 }
 
@@ -69,7 +75,13 @@ static uint64_t use_all(tn_reader *r)
         const tn_rec_site *s = tn_reader_site(r, id);
         if (s == NULL)
             continue;
-        ck_assert_uint_eq(s->id, id);
+        const tn_rec_python_site *python = tn_reader_site_python(r, id);
+        ck_assert_uint_eq(s->id, python != NULL ? python->native : id);
+        for (uint32_t i = 0; python != NULL && i < python->frame_count; i++) {
+            const char *file, *function;
+            if (tn_reader_python(r, python->frames[i].function, &file, &function) != NULL)
+                sum += strlen(file) + strlen(function);
+        }
         ck_assert_uint_le(s->frame_count, TN_FRAMES_MAX);
         for (uint32_t i = 0; i < s->frame_count; i++) {
             const char *path = tn_reader_module_path(r, s->frames[i].module);
@@ -112,7 +124,14 @@ START_TEST(all_tables_are_read)
     ck_assert_str_eq(tn_reader_module_path(r, 1), "/lib/a.so");
     ck_assert_ptr_null(tn_reader_module(r, 2));
     ck_assert_ptr_null(tn_reader_module_path(r, 0));
-    ck_assert_uint_eq(tn_reader_site_end(r), 3);
+    ck_assert_uint_eq(tn_reader_site_end(r), 4);
+    ck_assert_ptr_eq(tn_reader_site(r, 3), tn_reader_site(r, 2));
+    ck_assert_ptr_null(tn_reader_site_python(r, 2));
+    ck_assert_uint_eq(tn_reader_site_python(r, 3)->frames[0].line, 42);
+    ck_assert_uint_eq(tn_reader_python(r, 1, &text, &name)->first_line, 40);
+    ck_assert_str_eq(text, "a.py");
+    ck_assert_str_eq(name, "f");
+    ck_assert_ptr_null(tn_reader_python(r, 2, &text, &name));
     ck_assert_uint_eq(tn_reader_site(r, 2)->frames[2].offset, 0x300);
     ck_assert_ptr_null(tn_reader_site(r, TN_SITE_NO_STACK));
     ck_assert_uint_eq(tn_reader_device(r, 0, &name)->uuid[0], 7);

@@ -59,6 +59,20 @@ def same_names():
         space["f"]()
 
 
+def replaced():
+    """Code at the same address whose parts stand at the same addresses too, and say something else."""
+    import types
+
+    def base():
+        alloc()
+    for i in range(5000):
+        types.FunctionType(base.__code__.replace(co_filename=f"file{i:05d}.py"), globals())()
+    for i in range(5000):
+        types.FunctionType(base.__code__.replace(co_name=f"name{i:05d}"), globals())()
+    for i in range(3000):
+        types.FunctionType(base.__code__.replace(co_firstlineno=100 + i % 50), globals())()
+
+
 def texts():
     """Names that are not ASCII, file names that are no UTF-8, long ones, a code object without lines."""
     for source, file in (("def gr\u00f6\u00dfe(): alloc()\ngr\u00f6\u00dfe()", "stra\u00dfe.py"), ("def \u6570(): alloc()\n\u6570()", "\u6570/\u5b57.py"),

@@ -72,7 +72,7 @@ chains() { # VERSION INCLUDE PROGRAM
 scenarios() { # VERSION INCLUDE PROGRAM
     build_probe "$2" || { not_ok "probe_$1" "$(head -n 3 "$here/probe.err")"; return; }
     export PYTHONPATH=$here
-    for name in recursion reuse same_names texts traced debugged native_threads at_exit forks forks_late signals subinterpreters; do
+    for name in recursion reuse same_names replaced texts traced debugged native_threads at_exit forks forks_late signals subinterpreters; do
         recorded "$name" "$name.$1" timeout 100 "$3" -W ignore "$here/scenarios.py" $name "$here/$name.$1"
         same "${name}_exit_$1" "$rc$(cat "$name.err")" 0
         minor=${1#3.}

@@ -123,6 +123,23 @@ void jm_site(jm *j, uint32_t id, uint64_t key, uint32_t frame_count, const uint6
     add_record(j, TN_REC_SITE, &record, sizeof(record), list, frame_count * sizeof(list[0]));
 }
 
+void jm_python(jm *j, uint32_t id, const char *file, const char *name, uint32_t first_line)
+{
+    char text[512];
+    tn_rec_python record = {.id = id, .first_line = first_line};
+    size_t n = strlen(file) + 1, m = strlen(name) + 1;
+    must(n + m <= sizeof(text), "names too long");
+    memcpy(text, file, n);
+    memcpy(text + n, name, m);
+    add_record(j, TN_REC_PYTHON, &record, sizeof(record), text, n + m);
+}
+
+void jm_python_site(jm *j, uint32_t id, uint32_t native, uint64_t key, uint32_t frame_count, const uint32_t (*frames)[2], uint32_t flags)
+{
+    tn_rec_python_site record = {.id = id, .native = native, .key = key, .frame_count = frame_count, .flags = flags};
+    add_record(j, TN_REC_PYTHON_SITE, &record, sizeof(record), frames, frame_count * sizeof(frames[0]));
+}
+
 void jm_string(jm *j, uint32_t id, const char *text)
 {
     add_record(j, TN_REC_STRING, &id, sizeof(id), text, strlen(text) + 1);

@@ -24,6 +24,9 @@ void jm_device(jm *j, uint32_t ordinal, uint8_t uuid, uint64_t total_bytes, cons
 void jm_module(jm *j, uint32_t id, const char *build_id, const char *path);
 /* `frames`: pairs of module and offset. */
 void jm_site(jm *j, uint32_t id, uint64_t key, uint32_t frame_count, const uint64_t (*frames)[2]);
+/* A Python function, and a site of `native` called from it: `frames`: pairs of function and line, innermost first. */
+void jm_python(jm *j, uint32_t id, const char *file, const char *name, uint32_t first_line);
+void jm_python_site(jm *j, uint32_t id, uint32_t native, uint64_t key, uint32_t frame_count, const uint32_t (*frames)[2], uint32_t flags);
 void jm_string(jm *j, uint32_t id, const char *text); /* named by MARK events */
 void jm_coverage(jm *j, uint32_t what, const char *text);
 void jm_count(jm *j, uint16_t api, uint64_t calls, uint64_t resolved);
