@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "census/census_paths.h"
+#include "report/report_short_name.h"
 #include "report/report_stack.h"
 
 /* Names and lines are the point here, unlike in a report. */
@@ -206,21 +207,34 @@ static int add_path(tn_runs *runs, tn_path_state state, const tn_site *site, con
     return path.api && path.where ? 0 : -1;
 }
 
-/* The frame that called CUDA: the innermost one. Frames without a line in front of the first one that has a line, and in its
- * module, are taken for a CUDA runtime that is linked into it. */
-static const tn_stack_line *caller_of(const tn_stack *stack)
+/* CUDA's headers have C++ forms of its functions, cudaMalloc<T>(T **, size_t) and others: a frame of such a function, if it is none
+ * of the source's own, belongs to the call. */
+static int is_header_form(const tn_runs *runs, tn_paths *paths, const tn_stack_line *line)
 {
-    for (uint32_t i = 0; i < stack->count; i++) {
-        const tn_stack_line *line = &stack->lines[i];
-        if (line->file)
+    char name[64];
+    size_t first, second;
+    if (!line->function)
+        return 0;
+    tn_short_name(line->function, name, sizeof(name));
+    size_t api = tn_apis_find(runs->census->apis, name, strlen(name));
+    return api != TN_API_MISSING && !tn_apis_is_wrapper(runs->census->apis, api) &&
+           (!line->file || tn_paths_find(paths, line->file, &first, &second) == TN_PATH_NONE);
+}
+
+/* The frame that called CUDA: the innermost one that is no header's. Frames without a line in front of the first one that has a
+ * line, and in its module, are taken for a CUDA runtime that is linked into it. */
+static const tn_stack_line *caller_of(const tn_runs *runs, tn_paths *paths, const tn_stack *stack)
+{
+    const tn_stack_line *start = stack->lines, *end = stack->lines + stack->count;
+    while (start + 1 < end && is_header_form(runs, paths, start))
+        start++;
+    for (const tn_stack_line *line = start; line < end; line++) {
+        if (line->file && !is_header_form(runs, paths, line))
             return line;
-        if (!line->path || !stack->lines[0].path || strcmp(line->path, stack->lines[0].path) != 0)
-            break;
-        const tn_stack_line *next = i + 1 < stack->count ? line + 1 : NULL;
-        if (!next || !next->path || strcmp(next->path, line->path) != 0)
+        if (line + 1 == end || !line->path || !line[1].path || strcmp(line->path, line[1].path) != 0)
             break;
     }
-    return stack->count ? &stack->lines[0] : NULL;
+    return start < end ? start : NULL;
 }
 
 typedef struct joined { /* what the frames of one site came to */
@@ -277,7 +291,7 @@ static int join_site(tn_runs *runs, tn_paths *paths, tn_report *report, uint32_t
     runs->sequence++;
     tn_stack stack;
     tn_stack_of(report, index, 0, &stack);
-    const tn_stack_line *caller = caller_of(&stack);
+    const tn_stack_line *caller = caller_of(runs, paths, &stack);
     joined j = {0, 0, 0, 0, NULL};
     if (caller) {
         join_caller(runs, paths, caller, &t, &j);

@@ -1,6 +1,6 @@
 // A program whose allocation lines the census must find in a recorded run. Each line that holds a call says what is to come of it;
 // test_join.sh reads these words.
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include <cstdlib>
 
@@ -17,9 +17,9 @@ static cudaError_t (*through)(void **, size_t) = nullptr;
 
 template <typename T> static T *typed(size_t n)
 {
-    void *p;
-    CHECK(cudaMalloc(&p, n * sizeof(T))); // want: reached 2
-    return static_cast<T *>(p);
+    T *p;
+    CHECK(cudaMalloc(&p, n * sizeof(T))); // want: reached 2 (by a template of CUDA's header)
+    return p;
 }
 
 // Too deep to be inlined away, and its own caller: a path of any depth counts once for a line.
@@ -46,7 +46,7 @@ int main(int argc, char **)
     CHECK(cudaFree(grab(1)));  // want: reached 1
     CHECK(cudaFree(grab(2))); CHECK(cudaFree(grab(3))); // want: reached 2
     NEW(&p[2], 16); // want: reached 1
-    through = reinterpret_cast<cudaError_t (*)(void **, size_t)>(&cudaMallocHost);
+    through = static_cast<cudaError_t (*)(void **, size_t)>(&cudaMalloc);
     CHECK(through(&p[3], 8)); // the call of no name
     nest(3);
     from_one(&p[4]);
