@@ -175,7 +175,7 @@ static void suffix(tn_lexer *x)
 {
     if (at(x) != '_')
         return;
-    for (int c; (c = at(x)) != END && is_name(c);)
+    for (int c; (c = at(x)) != END && is_name(c) && c != '$';)
         x->at++;
 }
 
