@@ -117,6 +117,11 @@ uint32_t tn_blocks_find(const tn_blocks *table, uint32_t process, uint8_t space,
     return table->slots[at];
 }
 
+const uint32_t *tn_blocks_slot(const tn_blocks *table, uint32_t process, uint8_t space, uint64_t addr)
+{
+    return table->slots ? &table->slots[slot_of(table, process, space, addr)] : NULL;
+}
+
 void tn_blocks_unindex(tn_blocks *table, uint32_t index)
 {
     tn_block *b = &table->blocks[index];

@@ -39,6 +39,8 @@ void tn_blocks_free(tn_blocks *table);
 TN_MUST_USE tn_error tn_blocks_add(tn_blocks *table, const tn_block *block, uint32_t *out);
 /* TN_BLOCK_NONE when there is none. */
 uint32_t tn_blocks_find(const tn_blocks *table, uint32_t process, uint8_t space, uint64_t addr);
+/* Where the look for it begins, for asking memory of it ahead of time; NULL while the table is empty. */
+const uint32_t *tn_blocks_slot(const tn_blocks *table, uint32_t process, uint8_t space, uint64_t addr);
 /* The block stays, but its number may be used again. */
 void tn_blocks_unindex(tn_blocks *table, uint32_t index);
 /* Makes an unindexed block known again, by a number that must not be there. TN_E_NOMEM. */

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_ahead.h"
 #include "report/report_at.h"
 #include "report/report_big.h"
 #include "report/report_blocks.h"
 #include "report/report_merge.h"
-#include "report/report_order.h"
 #include "report/report_stat.h"
 #include "report/report_watch.h"
 
@@ -415,10 +415,9 @@ tn_error tn_replay(tn_report *report)
     tn_error error = tn_order_begin(&order, report);
     if (error != TN_OK)
         return error;
-    r.now.report = report;
+    tn_ahead ahead = {.order = &order};
     r.error = tn_watch_begin(report);
-    while (r.error == TN_OK && (r.now.event = tn_order_next(&order, &r.now.process, &r.now.thread, &r.now.ns))) {
-        r.now.row = TN_NO_INDEX;
+    while (r.error == TN_OK && tn_ahead_next(&ahead, report, &r.blocks, &r.now)) {
         replay_event(&r, r.now.event);
         if (r.error == TN_OK)
             r.error = tn_watch_event(&r.now);
