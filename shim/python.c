@@ -37,6 +37,7 @@ static tn_lock slots_lock = TN_LOCK_INIT(RANK_INTERPRETERS);
 static interpreter *_Atomic current;
 static _Atomic uint64_t loads_seen;
 static _Atomic uint32_t newest_native;
+static _Atomic int has_gone; /* an interpreter was unloaded: its native sites are known when it comes again */
 static _Atomic int inside; /* threads in an interpreter that a dlclose may take away */
 
 static pthread_key_t cache_end;
@@ -66,24 +67,31 @@ static interpreter *publish(const tn_py *py, uint64_t epoch)
     return in;
 }
 
+/* While a thread looks, no dlclose begins; while one runs, nobody looks. */
 static interpreter *find(void)
 {
     tn_py py;
     char why[160];
-    uint64_t loads = tn_py_loads(), epoch = tn_epoch();
     interpreter *in = NULL;
-    int found = tn_py_find(&py, why, sizeof why);
-    if (found < 0) tn_coverage(TN_COV_NOTE, why);
-    if (found > 0) in = publish(&py, epoch);
-    else atomic_store(&current, NULL);
-    atomic_store(&loads_seen, loads); /* last: a thread that sees it sees the interpreter */
+    atomic_fetch_add(&inside, 1);
+    uint64_t loads = tn_py_loads(), epoch = tn_epoch();
+    if (tn_epoch_idle(epoch)) {
+        int found = tn_py_find(&py, why, sizeof why);
+        if (found < 0) tn_coverage(TN_COV_NOTE, why);
+        if (found == 1) in = publish(&py, epoch);
+        else if (atomic_exchange(&current, NULL)) atomic_store(&has_gone, 1);
+        /* Last: a thread that sees it sees the interpreter. 0: look again, whatever is loaded. */
+        atomic_store(&loads_seen, found == TN_PY_LATER ? 0 : loads);
+    }
+    atomic_fetch_sub(&inside, 1);
     return in;
 }
 
-/* One may have come since the last look only if this native site is new and so is an object of the process. */
+/* One may have come since the last look only if this native site is new (or was known from one that has gone), and so is an object of the process. */
 static interpreter *look_for_one(uint32_t native)
 {
-    if (native <= atomic_load_explicit(&newest_native, memory_order_relaxed) || tn_loader_forked()) return NULL;
+    int is_new = native > atomic_load_explicit(&newest_native, memory_order_relaxed) || atomic_load_explicit(&has_gone, memory_order_relaxed);
+    if (!is_new || tn_loader_forked()) return NULL;
     interpreter *in = tn_py_loads() != atomic_load(&loads_seen) ? find() : NULL;
     atomic_store_explicit(&newest_native, native, memory_order_relaxed);
     return in;

@@ -61,7 +61,7 @@ static int take_said(tn_py *py, unsigned minor)
 }
 
 typedef struct scan {
-    uint64_t candidates[4]; /* an address in each libpython3 */
+    struct { uint64_t at; unsigned minor; } candidates[4]; /* each libpython3: an address in it, and what its name says */
     int count;
 } scan;
 
@@ -69,10 +69,11 @@ static int look(struct dl_phdr_info *o, size_t size, void *arg)
 {
     scan *s = arg;
     (void)size;
-    if (!o->dlpi_name || strncmp(tn_basename(o->dlpi_name), "libpython3", 10) != 0) return 0;
+    if (!o->dlpi_name || strncmp(tn_basename(o->dlpi_name), "libpython3.", 11) != 0) return 0;
     for (int i = 0; i < o->dlpi_phnum && s->count < 4; i++)
         if (o->dlpi_phdr[i].p_type == PT_LOAD) {
-            s->candidates[s->count++] = o->dlpi_addr + o->dlpi_phdr[i].p_vaddr;
+            s->candidates[s->count].at = o->dlpi_addr + o->dlpi_phdr[i].p_vaddr;
+            s->candidates[s->count++].minor = (unsigned)strtoul(tn_basename(o->dlpi_name) + strlen("libpython3."), NULL, 10);
             break;
         }
     return 0;
@@ -151,6 +152,18 @@ __attribute__((constructor)) static void look_in_program(void)
     if (tn_wanted()) is_in_program = find_around(getauxval(AT_ENTRY), &in_program);
 }
 
+/* Whether it has an interpreter. The loader lists a library before it has relocated it, when nothing in it may be called; but an interpreter
+ * is made long after that, and to see it takes no call. */
+static int has_begun(tn_py *py, unsigned minor)
+{
+    uint64_t main_interpreter = 0;
+    const tn_py_layout *known = tn_py_layout_of(minor);
+    if (minor >= 13) (void)take_said(py, minor);
+    else if (known) py->at = *known;
+    return py->at.minor && tn_py_copy_guarded(py->runtime + py->at.runtime_main, &main_interpreter, sizeof main_interpreter) && main_interpreter;
+}
+
+/* 1: found; 0: there is none; 2: one that has not begun. */
 static int find_library(found *f)
 {
     scan s = {0};
@@ -158,7 +171,8 @@ static int find_library(found *f)
     if (tn_loader_forked()) return 0;
     tn_loader_enter();
     tn_iterate_phdr(look, &s);
-    for (int i = 0; i < s.count && !is_found; i++) is_found = find_around(s.candidates[i], f);
+    for (int i = 0; i < s.count && is_found != 1; i++)
+        if (find_around(s.candidates[i].at, f)) is_found = has_begun(&f->py, s.candidates[i].minor) ? 1 : 2;
     tn_loader_leave();
     return is_found;
 }
@@ -166,7 +180,9 @@ static int find_library(found *f)
 int tn_py_find(tn_py *py, char *why, unsigned why_bytes)
 {
     found f = in_program;
-    if (!is_in_program && !find_library(&f)) return 0;
+    int in_library = is_in_program ? 0 : find_library(&f);
+    if (in_library == 2) return TN_PY_LATER;
+    if (!is_in_program && !in_library) return 0;
     *py = f.py;
     py->permanent = is_in_program;
     return identify(py, f.text(), why, why_bytes);

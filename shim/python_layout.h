@@ -41,8 +41,9 @@ typedef struct tn_py {
     tn_py_layout at;
 } tn_py;
 
-/* 1: *out is the interpreter of this process, with a layout. 0: there is none. -1: there is one that is not read; `why` then holds a sentence. In a
+/* 1: *out is the interpreter of this process, with a layout. 0: there is none. TN_PY_LATER: a library of one is loaded that has not begun. -1: there is one that is not read; `why` then holds a sentence. In a
  * forked child the objects may not be listed (modules.h): there only the program and what it was linked with are known, from before. */
+#define TN_PY_LATER 2
 int tn_py_find(tn_py *out, char *why, unsigned why_bytes);
 /* How many objects were ever loaded: while it stays the same, no interpreter has come. 0 in a forked child. */
 uint64_t tn_py_loads(void);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Python callers on a GPU, with the interpreter and the PyTorch that are there: two functions that call torch.empty and two that call torch.mm are
-# different sites under the names that a traceback gives, and a second recording has the same keys, all of them. With a probe.so beside
-# this script (tests/python/probe.c), random chains of calls too, each compared with what the interpreter shows. STAGE and OUT as for
-# run_stand.sh. A minute.
+# different sites under the names that a traceback gives, and a second recording has the same keys, all of them. Random chains of calls
+# too, each compared with what the interpreter shows, where the extension module for that (probe.c) can be compiled here or stands compiled
+# beside this script. STAGE and OUT as for run_stand.sh. A minute.
 set -u
 export STAND_SECONDS=${STAND_SECONDS:-100}
 # shellcheck source=tests/gpu/suite.sh
@@ -15,7 +15,12 @@ python3 -VV | sed 's/^/# /'
 for i in 1 2; do
 	LD_LIBRARY_PATH=$path run 60 "callers_$i" "$tool/tenure" record -q -o "$out/callers_run_$i" -- python3 "$program"
 	code=$?
-	[ "$code" = 0 ] && ok "callers_recorded_$i" || { not_ok "callers_recorded_$i" "exit $code"; show_tail "$out/callers_$i.err"; }
+	if [ "$code" = 0 ]; then
+		ok "callers_recorded_$i"
+	else
+		not_ok "callers_recorded_$i" "exit $code"
+		show_tail "$out/callers_$i.err"
+	fi
 	"$tool/tenure" report --json "$out/callers_run_$i" >"$out/callers_$i.json"
 done
 
@@ -28,8 +33,14 @@ while IFS= read -r line; do
 	esac
 done <"$out/callers.checks"
 
-if [ -f "$here/probe.so" ]; then
-	LD_LIBRARY_PATH=$toolkit_path run 60 random env PYTHONPATH="$here" "$tool/tenure" record -q -o "$out/random_run" -- python3 "$here/random_calls.py" 20000 3 11 "$out/random.expected"
+probe=$out/probe
+mkdir -p "$probe"
+include=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
+if ! run 30 probe gcc -O2 -shared -fPIC "-I$include" "$here/probe.c" -o "$probe/probe.so" "-L${cudart_dir:-/}" -l:libcudart.so.13; then
+	cp "$here/probe.so" "$probe/" 2>/dev/null || echo "# no headers of Python here and no probe.so: random chains not run"
+fi
+if [ -f "$probe/probe.so" ]; then
+	LD_LIBRARY_PATH=$toolkit_path run 60 random env PYTHONPATH="$probe" "$tool/tenure" record -q -o "$out/random_run" -- python3 "$here/random_calls.py" 20000 3 11 "$out/random.expected"
 	"$here/chains" "$out/random_run" | sort -n >"$out/random.got"
 	sort -n "$out/random.expected" >"$out/random.wanted"
 	lines=$(wc -l <"$out/random.wanted")

@@ -4,11 +4,12 @@
 home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
 root=${PYENV_ROOT:-$home/.pyenv}
 if [ -n "$PYTHONS" ]; then
+    # shellcheck disable=SC2086 # a list
     set -- $PYTHONS
 else
     set --
     for minor in 8 9 10 11 12 13 14; do
-        for program in "/usr/bin/python3.$minor" "/usr/local/bin/python3.$minor" "$root"/versions/3.$minor.*/bin/python3; do
+        for program in "/usr/bin/python3.$minor" "/usr/local/bin/python3.$minor" "$root"/versions/3."$minor".*/bin/python3; do
             [ -x "$program" ] && set -- "$@" "$program"
         done
     done
