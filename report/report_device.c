@@ -26,7 +26,7 @@ tn_device_state *tn_device_state_of(tn_report *report, uint32_t place)
             return NULL;
         memset(grown + all->count, 0, (report->place_count - all->count) * sizeof(*grown));
         for (size_t i = all->count; i < report->place_count; i++)
-            grown[i].async_site = grown[i].graph_site = TN_NO_INDEX;
+            grown[i].async_site = grown[i].graph_site = grown[i].managed_site = TN_NO_INDEX;
         all->each = grown;
         all->count = report->place_count;
     }

@@ -181,6 +181,8 @@ tn_error tn_device_change(const tn_moment *m, const tn_change *c)
         break;
     case TN_KIND_MANAGED: /* costs by touch: a charge */
         d->managed_blocks += (uint64_t)(int64_t)c->sign;
+        d->managed_bytes += c->sign * round_up(c->requested, TN_PAGE_BYTES);
+        d->managed_site = m->report->rows[c->row].site;
         return TN_OK;
     case TN_KIND_GRAPH: /* by what the graphs' pool has reserved */
         d->graph_site = m->report->rows[c->row].site;

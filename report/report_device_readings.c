@@ -6,6 +6,7 @@
 #include "report/report_device_state.h"
 
 #define FIRST_USE_MAX (8 * 1048576)
+#define FIRST_TOUCH ((int64_t)128 * 1048576) /* the driver takes at least that for the first managed page */
 
 static uint8_t line_kind(uint8_t charge)
 {
@@ -117,6 +118,17 @@ static tn_error add_mark(tn_device_account *a, const tn_reading_view *view)
     return TN_OK;
 }
 
+/* Kernels that run on touch managed memory at any time, outside every window: growth between readings is that, as far as there is managed
+ * memory alive that has not been charged. */
+static tn_error touched(tn_device_state *d, uint32_t process, int64_t own)
+{
+    int64_t jump = own - d->modelled - d->charged - d->residual;
+    int64_t whole = d->managed_bytes > FIRST_TOUCH ? d->managed_bytes : FIRST_TOUCH, room = whole - d->kinds[TN_LINE_MANAGED];
+    if (d->managed_blocks == 0 || jump <= 0 || room <= 0)
+        return TN_OK;
+    return attribute(d, TN_LINE_MANAGED, d->managed_site, process, jump < room ? jump : room, 0);
+}
+
 static tn_error settle(const tn_moment *m, tn_device_state *d, int64_t used, uint32_t cause)
 {
     tn_device_account *a = &d->account;
@@ -124,6 +136,8 @@ static tn_error settle(const tn_moment *m, tn_device_state *d, int64_t used, uin
     tn_error error = TN_OK;
     if (d->pending_count)
         error = share_out(d, own - d->modelled - d->charged - d->residual);
+    if (error == TN_OK)
+        error = touched(d, m->process, own);
     int64_t accounted = d->modelled + d->charged;
     d->residual = own - accounted;
     a->has_readings = 1;

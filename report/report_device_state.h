@@ -30,6 +30,8 @@ typedef struct tn_device_state { /* of one place */
     int64_t residual;           /* at the last quiet reading */
     uint32_t async_site, graph_site; /* who allocated last in that way */
     uint64_t managed_blocks;
+    int64_t managed_bytes; /* as asked for */
+    uint32_t managed_site; /* who allocated managed memory last */
     int64_t small_arrays; /* bytes */
     tn_pending *pending; size_t pending_count, pending_capacity;
     tn_past *pasts; size_t past_next, past_count;

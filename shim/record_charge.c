@@ -16,6 +16,7 @@
 #define OFTEN_FIRST_CALLS 24u
 #define OFTEN_TICKS 30000000u    /* then one a row in so many: 10 ms at 3 GHz, so 10 us of readings cost 0.1 % */
 #define TICK_TICKS 30000000u     /* a reading at least so often where memory moves */
+#define TOUCH_TICKS 3000000u     /* 1 ms */
 #define TRIES 40                 /* to find a quiet moment for a mark; 50 us apart */
 
 const uint8_t tn_charge_how[TN_API_COUNT] = {
@@ -33,6 +34,7 @@ static const uint8_t charge_kind[TN_API_COUNT] = {
 static _Atomic uint32_t calls_of[TN_API_COUNT];  /* windows begun because the row was young */
 static _Atomic uint64_t window_of[TN_API_COUNT]; /* stamp of the row's last one */
 static _Atomic int managed_blocks;
+enum { PUT_OFF_FIRST = 1, PUT_OFF_TOUCH };
 static _Atomic int put_off;                      /* something ran whose memory a later wait may show */
 
 void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&managed_blocks, sign, memory_order_relaxed); }
@@ -132,7 +134,14 @@ static int wants_window(const tn_hook_frame *f)
     case TN_HOW_OFTEN:
         return is_due(f->api, OFTEN_FIRST_CALLS, 1);
     case TN_HOW_WAITS:
-        if (atomic_load_explicit(&put_off, memory_order_relaxed) && atomic_exchange(&put_off, 0)) return 1;
+        switch (atomic_load_explicit(&put_off, memory_order_relaxed)) {
+        case PUT_OFF_FIRST:
+            if (atomic_exchange(&put_off, 0)) return 1;
+            break;
+        case PUT_OFF_TOUCH: /* every launch may touch managed memory, and a program may wait after each */
+            if (tn_stamp() - tn_reading_last() > TOUCH_TICKS && atomic_exchange(&put_off, 0)) return 1;
+            break;
+        }
         return is_due(f->api, OFTEN_FIRST_CALLS, 1);
     case TN_HOW_TOUCHES:
         return is_due(f->api, FIRST_CALLS, atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0);
@@ -192,7 +201,7 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
     mark(f);
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, kind, c.device);
-    atomic_store_explicit(&put_off, 1, memory_order_relaxed);
+    atomic_store_explicit(&put_off, PUT_OFF_FIRST, memory_order_relaxed);
 }
 
 void rec_launch_begin(tn_hook_frame *f, const void *function)
@@ -205,7 +214,7 @@ void rec_launch_begin(tn_hook_frame *f, const void *function)
         atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
     }
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
-    else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
 }
 
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)

@@ -250,6 +250,23 @@ START_TEST(managed_memory_is_charged_by_touch)
 }
 END_TEST
 
+/* A kernel touches it while nobody waits. What grows beyond what there is of it is somebody else's. */
+START_TEST(managed_memory_may_be_touched_at_any_time)
+{
+    jm *j = begin();
+    uint64_t used = BASE + CONTEXT;
+    put(j, ev_alloc(TN_KIND_MANAGED, 1024 * MIB, 300 * MIB));
+    put_reading(j, used + 200 * MIB, TN_READ_MARK);
+    put_reading(j, used + 310 * MIB, TN_READ_MARK);
+    load_journal(j);
+    const tn_device_account *a = account();
+    ck_assert_int_eq(a->marks[0].kinds[TN_LINE_MANAGED], (int64_t)(200 * MIB));
+    ck_assert_int_eq(a->marks[0].unattributed, 0);
+    ck_assert_int_eq(a->last.kinds[TN_LINE_MANAGED], (int64_t)(300 * MIB));
+    CHECK_ACCOUNT(a, CONTEXT + 310 * MIB, 10 * MIB);
+}
+END_TEST
+
 /* A reset ends blocks and charges and leaves a part of the context. */
 START_TEST(an_ended_context_gives_back_what_it_was_charged)
 {
@@ -333,6 +350,7 @@ int main(void)
     tcase_add_test(c, beside_a_call_without_a_record_nothing_is_charged);
     tcase_add_test(c, pools_count_what_they_have_reserved_and_we_know_of);
     tcase_add_test(c, managed_memory_is_charged_by_touch);
+    tcase_add_test(c, managed_memory_may_be_touched_at_any_time);
     tcase_add_test(c, an_ended_context_gives_back_what_it_was_charged);
     tcase_add_test(c, the_end_is_the_last_quiet_reading);
     tcase_add_test(c, neighbours_that_grow_are_not_this_runs);
