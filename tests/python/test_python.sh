@@ -1,8 +1,8 @@
 #!/bin/bash
 # Python callers with each interpreter of this machine, on the fake card: recorded layouts and line tables against the interpreter's own, random
 # chains of calls against what it shows at the same call, and the situations of scenarios.py. Arguments: PART, then files. PART is one of
-# layouts, chains, scenarios. The interpreter in /usr/bin must be among those that are found; others are named as not run.
-part=$1
+# layouts, chains, scenarios, embedding. The interpreter in /usr/bin must be among those that are found; others are named as not run.
+situations=$1
 shift
 interpreters=
 for file in "$@"; do
@@ -94,8 +94,23 @@ scenarios() { # VERSION INCLUDE PROGRAM
     unset PYTHONPATH
 }
 
+# A host that loads and unloads an interpreter while another thread allocates. Not every version survives that by itself.
+embedding() { # VERSION INCLUDE PROGRAM
+    library=$("$3" -c 'import os, sys, sysconfig as s; print(os.path.join(s.get_config_var("LIBDIR"), s.get_config_var("INSTSONAME") or ""), sys.base_prefix)')
+    prefix_folder=${library##* }
+    library=${library% *}
+    [ -f "$library" ] || { skip "embedding_$1" "no shared library"; return; }
+    native bare "$BIN/embed" "$library" "$prefix_folder"
+    [ "$rc" = 0 ] || { skip "embedding_$1" "exit $rc by itself"; return; }
+    for i in 1 2 3; do
+        recorded embedded "embedded.$1.$i" "$BIN/embed" "$library" "$prefix_folder"
+        same_output "embedding_${i}_$1" bare embedded
+        same "embedding_names_${i}_$1" "$("$BIN/chains" "embedded.$1.$i" | grep -v '^256' | cut -d'|' -f2 | grep -c '^f[012]$')" 3
+    done
+}
+
 while read -r version include program; do
-    $part "$version" "$include" "$program"
+    $situations "$version" "$include" "$program"
     seen="$seen $version"
 done <<EOF
 $(sh "$interpreters")
