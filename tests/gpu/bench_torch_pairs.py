@@ -112,7 +112,7 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=2, help="pairs made by one start of the two processes")
-    parser.add_argument("--slices", type=int, default=24, help="of each process in a pair")
+    parser.add_argument("--slices", type=int, default=16, help="of each process in a pair")
     parser.add_argument("--seconds", type=float, default=130)
     parser.add_argument("--limit", type=float, default=1.01, help="of recorded to bare medians")
     parser.add_argument("command", nargs="*")
