@@ -29,6 +29,8 @@ typedef struct tn_thread {
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     tn_outer outer;           /* the hook that names the site of what is recorded now */
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
+    uint64_t stamp;           /* of the last event */
+    int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
     tn_journal_thread *journal;
     uint64_t *counters;
     tn_moving *moving;        /* NULL: no reading is quiet */

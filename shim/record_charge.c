@@ -117,9 +117,11 @@ static void window_end(tn_hook_frame *f)
 /* Whether this call of a row gets a window. */
 static int is_due(int api, unsigned first, int again)
 {
-    uint64_t now = tn_stamp(), last = atomic_load_explicit(&window_of[api], memory_order_relaxed);
-    if (atomic_load_explicit(&calls_of[api], memory_order_relaxed) < first) atomic_fetch_add(&calls_of[api], 1);
-    else if (!again || now - last < OFTEN_TICKS) return 0;
+    int is_young = atomic_load_explicit(&calls_of[api], memory_order_relaxed) < first;
+    if (!is_young && !again) return 0; /* before the counter is read, which costs as much as the rest */
+    uint64_t now = tn_stamp();
+    if (is_young) atomic_fetch_add(&calls_of[api], 1);
+    else if (now - atomic_load_explicit(&window_of[api], memory_order_relaxed) < OFTEN_TICKS) return 0;
     atomic_store_explicit(&window_of[api], now, memory_order_relaxed);
     return 1;
 }
@@ -162,7 +164,8 @@ void tn_charge_leave(tn_hook_frame *f)
 {
     if (f->window.kind) window_end(f);
     unmark(f);
-    if (!f->nested && tn_stamp() - tn_reading_last() > TICK_TICKS) rec_reconcile_in(f, TN_READ_TIME);
+    /* By the thread's last event, which costs no look at the counter; it may be a little older than the last reading of another thread. */
+    if (!f->nested && (int64_t)(f->thread->stamp - tn_reading_last()) > (int64_t)TICK_TICKS) rec_reconcile_in(f, TN_READ_TIME);
 }
 
 void rec_free_managed_begin(tn_hook_frame *f)

@@ -37,7 +37,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     uint32_t number = tn_stream_number(f, stream);
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
-        last->aux = now;
+        last->aux = f->thread->stamp = now;
         last->bytes++;
         return;
     }
@@ -111,7 +111,7 @@ static int merged(tn_hook_frame *f, int what, uint32_t ctx, uint32_t stream, uin
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     *again = last && last->type == TN_EV_WAIT && last->kind == what && last->ctx == ctx && last->stream == stream && last->addr == event;
     if (!*again || !last->bytes || now - last->aux2 > POLL_TICKS) return 0;
-    last->tsc = now; /* before aux: a wait that covers less than it could is still true */
+    last->tsc = f->thread->stamp = now; /* before aux: a wait that covers less than it could is still true */
     last->aux = f->begun;
     last->bytes++;
     return 1;
