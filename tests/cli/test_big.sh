@@ -12,8 +12,8 @@ cd "$WORK" || exit 1
 MAX_CPU_MS=10000
 MAX_ANON_KIB=1048576
 
-# A second of a busy machine is no whole one: making the journal takes 1.5 s of processor time on such a machine, and
-# where it takes longer the limit is longer in proportion. What the report takes is in docs/MEASUREMENTS.md.
+# A second of a busy machine is no whole one: making the journal takes under 1.5 s of processor time on a quiet machine, and
+# where it takes longer the limit is longer in proportion. docs/MEASUREMENTS.md has what the report takes.
 MAKE_CPU_MS=1500
 
 # measured NAME COMMAND...: what it prints goes to the file NAME, and it keeps to the limits in one of three tries
