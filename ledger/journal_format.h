@@ -208,7 +208,8 @@ typedef struct tn_rec_site {
     uint32_t outer_api, flags; /* TN_SF_* */
     struct tn_frame { uint32_t module, reserved; uint64_t offset; } frames[]; /* return addresses, deepest (nearest the call) first */
 } tn_rec_site;
-enum { TN_SF_CUT = 1 /* more than TN_FRAMES_MAX frames */, TN_SF_OWN_WALK = 2, TN_SF_CALLER_ONLY = 4 };
+enum { TN_SF_CUT = 1 /* more than TN_FRAMES_MAX frames */, TN_SF_OWN_WALK = 2, TN_SF_CALLER_ONLY = 4,
+       TN_SF_TOO_MANY = 8 /* beside the one before: there were as many sites as are kept, and it stands for all chains above its caller */ };
 
 typedef struct tn_rec_python { uint32_t id, first_line; } tn_rec_python;
 /* Its native frames are those of the SITE record `native`, its own id is from the same series. */

@@ -97,7 +97,9 @@ static void print_stack(tn_report *r, const tn_row *row, int full, reasons *name
         fprintf(out, "       ... %" PRIu32 " more\n", stack.count - shown);
     else if (site->record->flags & TN_SF_CUT)
         fputs("       ... deeper frames were not recorded\n", out);
-    if (site->record->flags & TN_SF_CALLER_ONLY)
+    if (site->record->flags & TN_SF_TOO_MANY)
+        fputs("       only the caller is known: there were more call sites than are kept\n", out);
+    else if (site->record->flags & TN_SF_CALLER_ONLY)
         fputs("       only the caller is known\n", out);
 }
 

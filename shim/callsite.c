@@ -17,6 +17,8 @@ _Static_assert(TN_UNWIND_MAX == TN_FRAMES_MAX + 24, "callsite.h promises it");
 #define RAW_FRAMES ((int)TN_FRAMES_MAX + 1)
 
 tn_unwind_fn tn_unwind = tn_unwind_own;
+void (*tn_callsite_full)(void);
+static uint64_t chains_not_kept;
 static tn_journal *the_journal;
 
 int tn_callsite_start(tn_journal *journal, const char *own_dir)
@@ -50,7 +52,7 @@ typedef struct chain {
     tn_site_frame frames[TN_FRAMES_MAX];
     uint32_t count;
     uint32_t flags;
-    uint64_t key;
+    uint64_t key, caller_key; /* of all frames; of the first one alone */
     int open; /* the raw frames ended before it was known whether more would follow */
 } chain;
 
@@ -94,6 +96,8 @@ static int append(chain *c, const tn_site_module *m, uint64_t addr)
     uint64_t offset = m->is_jit ? 0 : addr - m->base;
     c->frames[c->count++] = (tn_site_frame){ m->identity, m->record, offset };
     c->key = mix(mix(c->key, m->hash), offset);
+    if (c->count == 1)
+        c->caller_key = c->key;
     return 1;
 }
 
@@ -141,14 +145,32 @@ static void keep(uint64_t epoch, uint64_t hash, const uint64_t *raw, int n, uint
     tn_tables_unlock();
 }
 
+/* Where there are as many sites as are kept: that of the innermost frame alone. Places that call are no more than the program has of them. */
+static uint32_t intern_caller(const request *q, const chain *c)
+{
+    uint32_t flags = (c->flags & TN_SF_OWN_WALK) | TN_SF_CALLER_ONLY | TN_SF_TOO_MANY;
+    uint32_t site = tn_site_intern(the_journal, c->caller_key, c->frames, 1, q->outer_api, flags);
+    return site == TN_SITE_TOO_MANY ? TN_SITE_NONE : site;
+}
+
 static uint32_t intern(const request *q, uint64_t hash, const uint64_t *raw, int n, const chain *c)
 {
     tn_tables_lock();
     uint32_t site = tn_site_intern(the_journal, c->key, c->frames, c->count, q->outer_api, c->flags);
+    int too_many = site == TN_SITE_TOO_MANY;
+    if (too_many)
+        site = intern_caller(q, c);
     if (site != TN_SITE_NONE)
         tn_rawcache_insert(q->epoch, hash, raw, n, site);
     tn_tables_unlock();
+    if (too_many && __atomic_fetch_add(&chains_not_kept, 1, __ATOMIC_RELAXED) == 0 && tn_callsite_full)
+        tn_callsite_full();
     return site;
+}
+
+uint64_t tn_callsite_not_kept(void)
+{
+    return __atomic_load_n(&chains_not_kept, __ATOMIC_RELAXED);
 }
 
 /* The verified slots stand for the walk by unwind tables: only chains of that one go in and come out. */

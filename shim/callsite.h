@@ -22,9 +22,15 @@ int tn_callsite_start(tn_journal *journal, const char *own_dir);
  * Frames of the shim (all frames below `caller`) and of shared CUDA runtimes (modules for which tn_is_libcudart holds) are skipped; then at most
  * TN_FRAMES_MAX frames, deepest first. The key is a 64-bit hash of (build-id, offset) pairs; anonymous code is one `jit` frame however many of
  * them follow each other. The first time a chain is seen its MODULE and SITE records are written before the id is returned. Two chains of raw
- * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left. Frames whose module has the same build-id are equal
+ * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left or even its
+ * caller is one too many. Frames whose module has the same build-id are equal
  * wherever it is loaded. outer_api and flags of the record are those of the first time. errno is kept. */
 uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api);
+
+/* How often a new chain came when there were as many sites as are kept (callsite_tables.h), and was given its caller's. The function is called at the
+ * first one, on its thread and with no lock held; set it before the first tn_callsite(), or leave it NULL. */
+uint64_t tn_callsite_not_kept(void);
+extern void (*tn_callsite_full)(void);
 
 /* Around the real dlclose: while one runs, caches are neither read nor filled; afterwards they have a new generation. */
 void tn_callsite_dlclose_begin(void);

@@ -136,6 +136,7 @@ typedef struct site {
 static site **slots;
 static uint64_t slot_count, site_count;
 static uint32_t next_id = TN_SITE_FIRST;
+uint32_t tn_sites_max = TN_SITES_MAX;
 
 static int grow_sites(void)
 {
@@ -190,6 +191,8 @@ uint32_t tn_site_intern(tn_journal *journal, uint64_t key, const tn_site_frame *
     for (; slots[at]; at = (at + 1) & (slot_count - 1))
         if (is_site(slots[at], key, frames, n))
             return slots[at]->id;
+    if (site_count >= (uint64_t)tn_sites_max + (flags & TN_SF_TOO_MANY ? TN_CALLERS_MAX : 0))
+        return TN_SITE_TOO_MANY;
     site *s = tn_pool_take(&pool, sizeof *s + n * sizeof s->frames[0]);
     if (!s)
         return TN_SITE_NONE;

@@ -53,8 +53,15 @@ typedef struct tn_site_frame {
     uint64_t offset;
 } tn_site_frame;
 
+/* So many sites of whole chains are kept, and beside them so many of callers alone (TN_SF_TOO_MANY), so that a program whose chains never repeat
+ * does not grow without end: a site is some 1.1 KB, with all that is kept by site and its record. Tests may lower the first one. */
+#define TN_SITES_MAX (1u << 18)
+#define TN_CALLERS_MAX (1u << 16)
+extern uint32_t tn_sites_max;
+#define TN_SITE_TOO_MANY (UINT32_MAX - 1)
+
 /* The id of the site with this key and this chain (identities and offsets); writes its SITE record before a new id is returned.
- * TN_SITE_NONE: no memory. Lock held. */
+ * TN_SITE_NONE: no memory. TN_SITE_TOO_MANY: it is new, and there are as many as are kept of those with its flags. Lock held. */
 uint32_t tn_site_intern(tn_journal *journal, uint64_t key, const tn_site_frame *frames, uint32_t n, uint32_t outer_api, uint32_t flags);
 
 /* An id of the same series for a site that is described elsewhere (python_places.c). Takes the lock. */

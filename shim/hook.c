@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -183,6 +184,11 @@ static void hide_rows(void)
     if (text && *text) tn_coverage(TN_COV_TURNED_OFF, "hooks named by TENURE_TEST_HIDE, by a test");
 }
 
+static void say_full(void)
+{
+    tn_coverage(TN_COV_NOTE, "more call sites than are kept: later call chains are named by their innermost caller alone");
+}
+
 /* Once a process, by the thread that makes the first CUDA call: the journal, the ledger, libunwind. Not under an
  * allocation of the program's: the first call is an initialisation or fails for want of one. */
 static int start(void)
@@ -210,6 +216,7 @@ static int start(void)
     attach(&self);
     for (int api = 1; self.counters && api < TN_API_COUNT; api++)
         self.counters[TN_API_MAX + api] += atomic_exchange(&resolved_early[api], 0);
+    tn_callsite_full = say_full;
     if (tn_callsite_start(journal, folder) != 0) {
         tn_journal_set_flags(journal, TN_HF_UNWIND_OWN);
         tn_coverage(TN_COV_NO_LIBUNWIND, "no libunwind.so.8 beside libtenure.so that loads here; frames were walked by frame pointer");
@@ -448,5 +455,10 @@ __attribute__((destructor)) static void process_ends(void)
     tn_look_for_bypass();
     tn_journal *j = tn_recording();
     if (j) tn_phase_ends();
+    if (j && tn_callsite_not_kept()) {
+        char text[120];
+        snprintf(text, sizeof text, "call chains that came when there were as many call sites as are kept: %llu", (unsigned long long)tn_callsite_not_kept());
+        tn_coverage(TN_COV_NOTE, text);
+    }
     if (j) tn_journal_end(j);
 }

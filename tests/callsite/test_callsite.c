@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/callsite.h"
+#include "shim/callsite_tables.h"
 #include "shim/unwind.h"
 #include "tests/callsite/mock_journal.h"
 #include "tests/callsite/plugs.h"
@@ -108,6 +109,61 @@ START_TEST(deep_recursion_is_cut)
             ck_assert_uint_eq(deep, id); /* the innermost 16 are the same */
         id = deep;
     }
+}
+END_TEST
+
+/* ---- more sites than are kept */
+
+static int told_full;
+static void note_full(void) { told_full++; }
+
+START_TEST(sites_have_a_bound)
+{
+    uint32_t ids[2][10];
+    tn_sites_max = 5;
+    tn_callsite_full = note_full;
+    start();
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t *id = ids[pass];
+        int n = 0;
+#define CALL2 id[n++] = recurse(2); id[n++] = recurse(3);
+        CALL2 CALL2 CALL2 CALL2 CALL2
+    }
+    ck_assert_mem_eq(ids[0], ids[1], sizeof ids[0]);
+    ck_assert_int_eq(mock_site_count, 6);
+    for (int i = 0; i < 10; i++) {
+        const mock_site *s = mock_site_of(ids[0][i]);
+        ck_assert_ptr_nonnull(s);
+        if (i < 5) {
+            ck_assert_uint_eq(s->head.flags & (TN_SF_CALLER_ONLY | TN_SF_TOO_MANY), 0);
+            continue;
+        }
+        ck_assert_uint_eq(ids[0][i], ids[0][5]);
+        ck_assert_uint_eq(s->head.flags, TN_SF_CALLER_ONLY | TN_SF_TOO_MANY);
+        ck_assert_uint_eq(s->head.frame_count, 1);
+        ck_assert_uint_eq(s->frames[0].offset, mock_site_of(ids[0][0])->frames[0].offset);
+    }
+    ck_assert_int_eq(told_full, 1);
+    ck_assert_uint_eq(tn_callsite_not_kept(), 5);
+}
+END_TEST
+
+START_TEST(callers_beyond_the_bound_have_one_too)
+{
+    tn_site_frame f = { .identity = 1, .record = 1 };
+    uint32_t alone = TN_SF_CALLER_ONLY | TN_SF_TOO_MANY, last = 0;
+    tn_sites_max = 3;
+    tn_tables_lock();
+    for (f.offset = 1; f.offset <= 3; f.offset++)
+        ck_assert_uint_eq(tn_site_intern(mock_journal(), f.offset, &f, 1, 0, 0), TN_SITE_FIRST + (uint32_t)f.offset - 1);
+    ck_assert_uint_eq(tn_site_intern(mock_journal(), f.offset, &f, 1, 0, 0), TN_SITE_TOO_MANY);
+    for (; f.offset <= 3 + TN_CALLERS_MAX; f.offset++)
+        last = tn_site_intern(mock_journal(), f.offset, &f, 1, 0, alone);
+    ck_assert_uint_eq(last, TN_SITE_FIRST + 2 + TN_CALLERS_MAX);
+    ck_assert_uint_eq(tn_site_intern(mock_journal(), f.offset, &f, 1, 0, alone), TN_SITE_TOO_MANY);
+    f.offset--; /* a known one stays known */
+    ck_assert_uint_eq(tn_site_intern(mock_journal(), f.offset, &f, 1, 0, 0), last);
+    tn_tables_unlock();
 }
 END_TEST
 
@@ -508,6 +564,8 @@ int main(void)
     tcase_add_test(t, known_chain_is_one_site_and_one_record);
     tcase_add_test(t, callers_of_one_funnel_are_sites_of_their_own);
     tcase_add_test(t, deep_recursion_is_cut);
+    tcase_add_test(t, sites_have_a_bound);
+    tcase_add_test(t, callers_beyond_the_bound_have_one_too);
     tcase_add_test(t, anonymous_code_is_one_jit_frame_wherever_it_lies);
     tcase_add_test(t, anonymous_frames_that_follow_each_other_are_one);
     tcase_add_test(t, anonymous_code_without_a_frame_is_survived);
