@@ -122,7 +122,8 @@ static interpreter *enter(uint32_t native)
 
 void tn_python_dlclose_begin(void)
 {
-    for (int i = 0; i < WAITS && atomic_load(&inside) > 0; i++) syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL);
+    /* A forked child has none that can be unloaded, and what it inherits as being inside one are threads of its parent's. */
+    for (int i = 0; !tn_loader_forked() && i < WAITS && atomic_load(&inside) > 0; i++) syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 /* ---- this thread */
