@@ -14,7 +14,7 @@
 #define TN_CONTROL_TEXT 224u /* of a mark, with its NUL; longer ones are cut by the writer */
 
 enum { TN_COMMAND_PHASE = 1, TN_COMMAND_MARK = 2 };
-enum { TN_ATTENTION_COMMAND = 1u << 0, TN_ATTENTION_CALLS = 1u << 1 };
+enum { TN_ATTENTION_COMMAND = 1u << 0, TN_ATTENTION_CALLS = 1u << 1, TN_ATTENTION_READING = 1u << 2 };
 
 typedef struct tn_control_slot { /* 256 bytes */
     uint64_t tsc;      /* when the command was given: the writer's own reading of the stamp counter */

@@ -4,6 +4,7 @@
  * is done with. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,24 +29,31 @@ enum { END = 0, BEGIN = 1, POINT = 2 };
 /* A string or a domain that the program registered. */
 typedef struct registered { char text[TEXT]; } registered;
 
-/* NULL where no memory is left: then the text is unknown. */
+enum { SLAB = 64 };
+typedef struct slab {
+    uint32_t used; /* atomic; may go beyond SLAB */
+    registered texts[SLAB];
+} slab;
+
+/* NULL where no memory is left: then the text is unknown. No lock: a handler may come between, and a fork may leave it behind. */
 static registered *keep(const char *text)
 {
-    static registered *slab;
-    static uint32_t used;
-    enum { SLAB = 64 };
-    static uint32_t lock;
+    static slab *newest;
+    int saved = errno;
     registered *r = NULL;
-    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) /* some dozen instructions, at most one mmap */
-        ;
-    if (!slab || used == SLAB) {
-        void *p = mmap(NULL, SLAB * sizeof *slab, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        slab = p == MAP_FAILED ? NULL : p;
-        used = 0;
+    while (!r) {
+        slab *s = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
+        uint32_t at = s ? __atomic_fetch_add(&s->used, 1, __ATOMIC_RELAXED) : SLAB;
+        if (at < SLAB) {
+            r = &s->texts[at];
+            strncpy(r->text, text, sizeof r->text - 1);
+            continue;
+        }
+        void *made = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (made == MAP_FAILED) break;
+        if (!__atomic_compare_exchange_n(&newest, &s, (slab *)made, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) munmap(made, sizeof *s);
     }
-    if (slab) r = &slab[used++];
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-    if (r) strncpy(r->text, text, sizeof r->text - 1);
+    errno = saved;
     return r;
 }
 

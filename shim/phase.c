@@ -48,6 +48,9 @@ static int move(tn_hook_frame *f, uint32_t to, int cause, uint64_t tsc)
     return 1;
 }
 
+#define STRINGS_MAX 65536u /* of 32 bytes, and a record each: ranges may be numbered, and a server's never end */
+static _Atomic int strings_full;
+
 /* A text has one STRING record however often it is marked. Where no memory is left for the table, it gets another one. */
 static uint32_t string_id(const char *text)
 {
@@ -60,8 +63,12 @@ static uint32_t string_id(const char *text)
         g = (g + (unsigned char)text[i]) * 0x9e3779b97f4a7c15u;
     }
     if (tn_map_get(&known, h, g ^ length, &id)) return (uint32_t)id;
-    uint32_t number = 1 + atomic_fetch_add(&count, 1);
-    if (number >= 1u << 24) return 0;
+    uint32_t number = atomic_load(&count) < STRINGS_MAX ? 1 + atomic_fetch_add(&count, 1) : STRINGS_MAX + 1;
+    if (number > STRINGS_MAX) {
+        if (!atomic_exchange(&strings_full, 1))
+            tn_coverage(TN_COV_NOTE, "more different texts of marks and ranges than are kept: later ones have no name");
+        return 0;
+    }
     /* Before the table, so that whoever finds the number there finds the record in the journal. */
     (void)tn_journal_record(tn_recording(), TN_REC_STRING, &number, sizeof number, text, length + 1);
     id = number;
@@ -161,7 +168,12 @@ void tn_phase_attend(tn_hook_frame *f)
     uint32_t attention = __atomic_load_n(tn_attention, __ATOMIC_RELAXED);
     int reading = 0;
     if (f->nested || !f->on) return;
-    if (attention & TN_ATTENTION_COMMAND) reading = take(f);
+    if (attention & TN_ATTENTION_READING && __atomic_fetch_and(tn_attention, ~(uint32_t)TN_ATTENTION_READING, __ATOMIC_ACQ_REL) & TN_ATTENTION_READING)
+        reading = TN_READ_MARK;
+    if (attention & TN_ATTENTION_COMMAND) {
+        int taken = take(f);
+        if (taken) reading = taken;
+    }
     if (attention & TN_ATTENTION_CALLS) {
         int counted = count_call(f);
         if (counted) reading = counted;
@@ -257,7 +269,10 @@ int tn_mark(int kind, const char *text, uint64_t range, int cause)
     }
     if (!tn_own_enter(&f)) return 1;
     mark_event(&f, kind, text, range, cause, now);
-    if (kind == TN_MARK_POINT) rec_reconcile_in(&f, TN_READ_MARK); /* ranges come by the thousand */
+    /* Ranges come by the thousand. NVTX's marks may stand in a host function of a stream, where nothing may be asked of the driver: there the next
+     * CUDA call asks, before which nothing changes. */
+    if (kind == TN_MARK_POINT && cause == TN_CAUSE_NVTX) __atomic_fetch_or(tn_attention, TN_ATTENTION_READING, __ATOMIC_RELEASE);
+    else if (kind == TN_MARK_POINT) rec_reconcile_in(&f, TN_READ_MARK);
     tn_own_leave(&f);
     return 0;
 }

@@ -24,7 +24,7 @@ struct fk_ctx {
     unsigned version;
 };
 extern struct fk_ctx *fk_contexts;
-struct fk_tls { struct fk_ctx *stack[32]; int depth; CUstreamCaptureMode mode; bool fail_now; };
+struct fk_tls { struct fk_ctx *stack[32]; int depth; CUstreamCaptureMode mode; bool fail_now, in_host; /* in_host: a host function or callback of a stream runs */ };
 extern __thread struct fk_tls fk_tls;
 struct fk_ctx *fk_current(void);
 /** The calling thread's usable context: 201 without one, 709 if destroyed, its sticky error if it has one. */

@@ -294,6 +294,8 @@ CUresult fk_write_info(size_t *free_out, size_t *total_out, int device)
 static CUresult do_info(size_t *free_out, size_t *total_out)
 {
     struct fk_ctx *c;
+    if (fk_tls.in_host) /* no CUDA call may stand in a host function; the driver may say so in this way, or in none */
+        return CUDA_ERROR_NOT_PERMITTED;
     CUresult r = fk_need_ctx(&c);
     if (r == CUDA_ERROR_INVALID_CONTEXT) { /* written all the same */
         if (free_out != NULL)

@@ -180,6 +180,24 @@ START_TEST(host_functions_run_in_order)
 }
 END_TEST
 
+static void ask(void *arg)
+{
+    size_t f, t;
+    *(volatile CUresult *)arg = cuMemGetInfo(&f, &t);
+}
+
+START_TEST(host_functions_may_not_ask_for_memory)
+{
+    volatile CUresult said = CUDA_SUCCESS;
+    size_t f, t;
+    start();
+    OK(cuLaunchHostFunc(new_stream(), ask, (void *)&said));
+    OK(cuCtxSynchronize());
+    ck_assert_int_eq(said, CUDA_ERROR_NOT_PERMITTED);
+    OK(cuMemGetInfo(&f, &t));
+}
+END_TEST
+
 START_TEST(a_wait_value_holds_the_stream)
 {
     CUdeviceptr flag;
@@ -272,6 +290,7 @@ static void fill(TCase *t)
     tcase_add_test(t, a_destroyed_stream_still_finishes);
     tcase_add_test(t, pageable_sources_may_be_reused_at_once_pinned_ones_may_not);
     tcase_add_test(t, host_functions_run_in_order);
+    tcase_add_test(t, host_functions_may_not_ask_for_memory);
     tcase_add_test(t, a_wait_value_holds_the_stream);
     tcase_add_test(t, copies_check_their_ranges);
     tcase_add_test(t, the_delay_holds_every_operation);

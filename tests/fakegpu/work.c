@@ -166,8 +166,16 @@ CUresult fk_work_run(struct fk_work *w, struct fk_op *op)
     case FK_W_COPY: run_copy(&w->u.copy); break;
     case FK_W_FILL: run_fill(&w->u.fill); break;
     case FK_W_KERNEL: return fk_kernel_run(&w->u.kernel, op);
-    case FK_W_HOST: w->u.host.fn(w->u.host.userData); break;
-    case FK_W_CALLBACK: w->u.callback.fn(w->u.callback.handle, CUDA_SUCCESS, w->u.callback.data); break;
+    case FK_W_HOST:
+        fk_tls.in_host = true;
+        w->u.host.fn(w->u.host.userData);
+        fk_tls.in_host = false;
+        break;
+    case FK_W_CALLBACK:
+        fk_tls.in_host = true;
+        w->u.callback.fn(w->u.callback.handle, CUDA_SUCCESS, w->u.callback.data);
+        fk_tls.in_host = false;
+        break;
     case FK_W_MEMOP:
         for (unsigned i = 0; i < w->u.memop.count; i++)
             run_memop(&w->u.memop.ops[i]);

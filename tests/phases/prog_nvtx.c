@@ -1,6 +1,7 @@
 /* NVTX calls of every kind that is told on, and one allocation in each range. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <wchar.h>
 
 #include <cuda_runtime_api.h>
@@ -21,8 +22,18 @@ static void *thread(void *arg)
     return arg;
 }
 
-int main(void)
+static void CUDART_CB host_function(void *text) { nvtxMarkA(text); }
+
+int main(int argc, char **argv)
 {
+    char text[32];
+    for (int i = 0; argc > 1 && i < atoi(argv[1]); i++) { /* and no two of them the same */
+        if (i == 0) take(1);
+        snprintf(text, sizeof text, "step %d", i);
+        nvtxRangePushA(text);
+        nvtxRangePop();
+    }
+    if (argc > 1) return 0;
     pthread_t t;
     nvtxEventAttributes_t a = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message.ascii = "by attributes"};
     nvtxRangePushA("before CUDA starts"); /* as a program does that loads its weights in a range */
@@ -46,6 +57,8 @@ int main(void)
     registered.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
     registered.message.registered = nvtxDomainRegisterStringA(domain, "registered");
     nvtxDomainMarkEx(domain, &registered);
+    cudaLaunchHostFunc(NULL, host_function, "in a host function");
+    cudaDeviceSynchronize();
     nvtxDomainRangePushEx(domain, &registered);
     nvtxDomainRangePop(domain);
     pthread_create(&t, NULL, thread, NULL);

@@ -20,12 +20,16 @@ ids 1 1
 thread level 0'
 LD_LIBRARY_PATH=$DRIVER tenure record -q -o on --nvtx -- prog_nvtx >on.out 2>on.err
 same levels_as_nvtx_has_them "$?:$(cat on.out)$(cat on.err)" "0:$levels"
-same marks "$(marks on)" 'plain mark|wide ä mark|by attributes|engine: registered'
+same marks "$(marks on)" 'plain mark|wide ä mark|by attributes|engine: registered|in a host function'
+same the_device_was_read "$(json on '[.marks[].devices[0].used_bytes | . > 500000000] | all')" true
 same their_cause "$(json on '[.marks[].cause] | unique | join(" ")')" nvtx
 same ranges "$(json on '[.ranges[] | "\(.range) \(.count) \(.allocs) \(.requested_bytes)"] | sort | join("|")')" \
     'before CUDA starts 1 1 100|by attributes 1 1 200|engine: registered 1 0 0|in a thread 1 1 300|other 1 0 0|outer 1 1 200|started 1 0 0'
 same no_range_was_left_open "$(json on '[.ranges[].open] | add')" 0
 
+# Numbered ranges, as a server makes them: no more names than are kept, and that is said.
+tenure record -q -o many --nvtx -- prog_nvtx 65600 >many.out 2>many.err
+same names_have_a_bound_and_that_is_said "$?:$(json many '"\([.ranges[].range | select(. != null)] | length) \([.coverage_notes[].text | select(test("more different texts"))] | length)"')" '0:65536 1'
 recorded off off_run prog_nvtx
 same without_the_option "$(marks off_run)" ''
 # One that is there already stays, be it good or not.
