@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Forbidden conversions must not compile, with no warning flag given, and each for the stated reason: its permitted twin, the same lines
+# but for the conversion, compiles. In C by gcc and clang, in C++ by g++; a compiler that is not there is skipped by name.
+set -u
+cd "${TEST_SRCDIR:-.}/${TEST_WORKSPACE:-.}" || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+# compiles COMPILER LANGUAGE BODY: the errors go to $work/errors.
+compiles() {
+  printf '#include <string.h>\n#include "tiers/tenure_tiers.h"\nvoid launch(tn_stable_span kv);\nvoid copy(tn_device_span from);\n%s\n' \
+    "$3" >"$work/case.$2"
+  local standard=-std=c17
+  [ "$2" = c ] || standard=-std=c++17
+  "$1" "$standard" -I. -c "$work/case.$2" -o "$work/case.o" 2>"$work/errors"
+}
+
+# forbid NAME COMPILER LANGUAGE ERROR GOOD BAD: BAD fails with an error that matches ERROR, GOOD compiles.
+forbid() {
+  local name=$1_$2 error=$4
+  if ! command -v "$2" >/dev/null; then
+    echo "skip $name: no $2"
+  elif ! compiles "$2" "$3" "$5"; then
+    echo "not ok $name: the permitted twin does not compile"
+    cat "$work/errors"
+    bad=1
+  elif compiles "$2" "$3" "$6"; then
+    echo "not ok $name: it compiles"
+    bad=1
+  elif ! grep -E "error: .*($error)" "$work/errors" >/dev/null; then
+    echo "not ok $name: it fails for another reason"
+    cat "$work/errors"
+    bad=1
+  else
+    echo "ok $name"
+  fi
+}
+
+all() {
+  local name=$1 good=$2 bad_body=$3
+  forbid "$name" gcc c "$4" "$good" "$bad_body"
+  forbid "$name" clang c "$5" "$good" "$bad_body"
+  forbid "$name" g++ cc "$6" "$good" "$bad_body"
+}
+
+stable='tn_stable_span s'
+all device_span_passed_as_stable \
+  "void f($stable) { launch(s); }" \
+  'void f(tn_device_span s) { launch(s); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
+all device_span_assigned_to_stable \
+  "void f($stable) { tn_stable_span t; t = s; launch(t); }" \
+  'void f(tn_device_span s) { tn_stable_span t; t = s; launch(t); }' \
+  'incompatible type' 'incompatible type' 'no match for'
+all device_span_cast_to_stable \
+  "void f($stable) { launch((tn_stable_span)s); }" \
+  'void f(tn_device_span s) { launch((tn_stable_span)s); }' \
+  'conversion to non-scalar' 'arithmetic or pointer type is required' 'no matching function'
+all device_span_returned_as_stable \
+  "tn_stable_span f($stable) { return s; }" \
+  'tn_stable_span f(tn_device_span s) { return s; }' \
+  'incompatible type' 'incompatible result type' 'could not convert'
+all raw_pointer_passed_as_stable \
+  "void f($stable) { launch(s); }" \
+  'void f(void *s) { launch(s); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
+all integer_passed_as_stable \
+  "void f($stable) { launch(s); }" \
+  'void f(size_t s) { launch(s); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
+all stable_made_by_position \
+  'void f(void *p) { tn_device_span s = {p, 8}; copy(s); }' \
+  'void f(void *p) { tn_stable_span s = {(uintptr_t)p, 8}; launch(s); }' \
+  'designated_init' 'unavailable' 'could not convert|no matching|private'
+all stable_made_by_name \
+  'void f(void *p) { tn_device_span s = {.data = p}; copy(s); }' \
+  'void f(void *p) { tn_stable_span s = {.tn_stable_address_ = (uintptr_t)p}; launch(s); }' \
+  'poisoned' 'poisoned' 'poisoned'
+all stable_moved_elsewhere \
+  'void f(tn_device_span s, char *p) { s.data = p; copy(s); }' \
+  'void f(tn_stable_span s, char *p) { s.tn_stable_address_ = (uintptr_t)p; launch(s); }' \
+  'poisoned' 'poisoned' 'poisoned'
+all stable_not_taken_for_a_device_span_unsaid \
+  "void f($stable) { copy(tn_stable_widen(s)); }" \
+  "void f($stable) { copy(s); }" \
+  'incompatible type' 'incompatible type' 'could not convert'
+
+exit $bad

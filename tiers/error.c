@@ -1,0 +1,22 @@
+#include "tiers/error.h"
+
+#include <stddef.h>
+
+static const char *const texts[TN_MEM_ERROR_COUNT] = {
+    [TN_MEM_OK] = "no error",
+    [TN_MEM_E_ARGUMENT] = "an argument is not valid",
+    [TN_MEM_E_OUT_OF_MEMORY] = "the backend is out of memory",
+    [TN_MEM_E_BUDGET] = "the budget or the phase does not allow it",
+    [TN_MEM_E_NOT_GROWABLE] = "the region cannot grow or shrink in place",
+    [TN_MEM_E_EXHAUSTED] = "the allocator has no room left within its plan",
+    [TN_MEM_E_STALE] = "it was released, freed or reset before",
+    [TN_MEM_E_DRIVER] = "the driver refused",
+    [TN_MEM_E_HOST_MEMORY] = "no host memory is left for the allocator's own structures",
+};
+
+const char *tn_mem_error_text(tn_mem_error error)
+{
+    if ((unsigned)error >= TN_MEM_ERROR_COUNT || texts[error] == NULL)
+        return "an unknown error";
+    return texts[error];
+}

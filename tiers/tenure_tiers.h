@@ -1,0 +1,11 @@
+/* tenure_tiers.h: allocators that give each lifetime its own discipline, over one interface to where memory comes from. This header is
+ * all that a program includes; it needs no GPU and no Tenure beside it. Each part says who owns what and which threads may call.
+ * Sizes are bytes; addresses are the backend's, not to be touched by the host unless the backend is of host memory. */
+#ifndef TENURE_TIERS_TENURE_TIERS_H
+#define TENURE_TIERS_TENURE_TIERS_H
+
+#include "tiers/backend.h"
+#include "tiers/error.h"
+#include "tiers/span.h"
+
+#endif
