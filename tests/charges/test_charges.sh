@@ -83,5 +83,14 @@ for mode in global thread_local relaxed; do
     same "capture_${mode}_was_read" "$(device $mode 0 '.marks | map(.label)')" '["before","capturing","from a thread without a context","after"]'
     same "capture_${mode}_adds_up" "$(device $mode 0 '.marks | map(.unattributed_bytes) | unique')" '[0]'
 done
+# One that begins where no hook sees it (a library that cannot be reached) survives as well.
+for mode in global thread_local; do
+    run "$PROGRAM" $mode
+    bare=$out
+    export TENURE_TEST_HIDE=cuStreamBeginCapture
+    recorded unseen_$mode "$PROGRAM" $mode
+    unset TENURE_TEST_HIDE
+    same "unseen_capture_${mode}_as_bare" "$out" "$bare"
+done
 
 finish
