@@ -143,7 +143,7 @@ static tn_error event(const tn_moment *moment)
 {
     const tn_event *e = moment->event;
     if (e->type == TN_EV_NONE) {
-        tn_device_process_end(moment->report, moment->process);
+        tn_device_process_end(moment);
         return TN_OK;
     }
     if (e->type != TN_EV_CHARGE) {

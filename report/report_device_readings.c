@@ -248,8 +248,10 @@ tn_error tn_device_charge(const tn_moment *m, tn_device_state *d)
 }
 
 /* What a process was charged goes with it; its blocks have gone before. */
-void tn_device_process_end(tn_report *report, uint32_t process)
+void tn_device_process_end(const tn_moment *m)
 {
+    tn_report *report = m->report;
+    uint32_t process = m->process;
     for (size_t p = 0; p < report->devices->count; p++) {
         tn_device_state *d = &report->devices->each[p];
         for (size_t i = 0; i < d->account.line_count; i++)
@@ -263,5 +265,7 @@ void tn_device_process_end(tn_report *report, uint32_t process)
             d->pool_used -= g->used;
             g->reserved = g->used = g->unknown = 0;
         }
+        /* What comes next is measured against a device without it: else its pools would be charged to the next context. */
+        tn_device_remember(d, m->ns);
     }
 }

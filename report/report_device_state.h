@@ -77,6 +77,6 @@ tn_error tn_device_held(const tn_moment *moment, tn_device_state *d, uint32_t pl
 
 /* report_device_readings.c */
 tn_error tn_device_charge(const tn_moment *moment, tn_device_state *d);
-void tn_device_process_end(tn_report *report, uint32_t process);
+void tn_device_process_end(const tn_moment *moment);
 
 #endif

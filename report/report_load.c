@@ -216,6 +216,8 @@ static void describe_stop(const tn_report *report, char message[TN_REPORT_MESSAG
         snprintf(message, TN_REPORT_MESSAGE, "%s: there is no mark or phase %s in this run, whose marks are %s", report->path, stop->wanted, stop->seen);
     else
         snprintf(message, TN_REPORT_MESSAGE, "%s: there is no mark or phase %s in this run, which has no marks", report->path, stop->wanted);
+    for (char *c = message; *c; c++) /* marks are the program's own text: none of its control characters reaches a terminal */
+        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
 }
 
 tn_error tn_report_load(const char *path, tn_report **out, char message[TN_REPORT_MESSAGE])

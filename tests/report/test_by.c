@@ -221,6 +221,22 @@ START_TEST(the_state_at_a_mark)
 }
 END_TEST
 
+START_TEST(marks_with_odd_characters)
+{
+    char message[TN_REPORT_MESSAGE];
+    jm *j = owners_journal();
+    jm_string(j, 1, "\x1b[31mred\n");
+    jm_event(j, 1, 1, ev_alloc(TN_KIND_DEVICE, 0x1000, 100));
+    jm_event(j, 1, 2, ev(TN_EV_MARK, 0, 1, 0));
+    put_journal(j, "a");
+    ck_assert_int_eq(load_at("\x1b[31mred\n", message), TN_OK);
+    tn_report_free(report);
+    report = NULL;
+    ck_assert_int_eq(load_at("\x1b[0m", message), TN_E_NOTFOUND);
+    ck_assert_ptr_nonnull(strstr(message, "no mark or phase ?[0m in this run, whose marks are 1 '?[31mred?'"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("by");
@@ -232,6 +248,7 @@ int main(void)
     tcase_add_test(tc, a_process_that_ends_unloads_nothing);
     tcase_add_test(tc, all_cuts_add_up);
     tcase_add_test(tc, the_state_at_a_mark);
+    tcase_add_test(tc, marks_with_odd_characters);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

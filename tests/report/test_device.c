@@ -336,6 +336,30 @@ START_TEST(a_device_that_nobody_read_has_no_account)
 }
 END_TEST
 
+/* The pool of a process that has ended is not charged to the next one's context. */
+START_TEST(what_a_process_held_ends_with_it)
+{
+    jm *a = begin();
+    tn_event pool = ev(TN_EV_CHARGE, TN_CHARGE_POOL, 0xabc, 64 * MIB);
+    put(a, ev_alloc(TN_KIND_ASYNC, 64 * MIB, 40 * MIB));
+    pool.aux = 40 * MIB;
+    put(a, pool);
+    put_reading(a, BASE + CONTEXT + 64 * MIB, TN_READ_MARK);
+    jm_header(a)->mono_last_ns = jm_header(a)->mono_start_ns + at;
+    jm *b = plain_journal(11);
+    at += 1000;
+    put_window(b, TN_CHARGE_CONTEXT, BASE, BASE + CONTEXT, ALONE);
+    put_reading(b, BASE + CONTEXT, TN_READ_MARK);
+    put_journal(a, "a");
+    put_journal(b, "b");
+    report = load_scratch();
+    const tn_device_account *account_now = account();
+    CHECK_ACCOUNT(account_now, CONTEXT, 0);
+    ck_assert_int_eq(account_now->last.kinds[TN_LINE_CONTEXT], (int64_t)CONTEXT);
+    ck_assert_int_eq(account_now->last.pool_reserved, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("device");
@@ -349,6 +373,7 @@ int main(void)
     tcase_add_test(c, a_charge_that_waited_gets_no_more_than_is_there);
     tcase_add_test(c, beside_a_call_without_a_record_nothing_is_charged);
     tcase_add_test(c, pools_count_what_they_have_reserved_and_we_know_of);
+    tcase_add_test(c, what_a_process_held_ends_with_it);
     tcase_add_test(c, managed_memory_is_charged_by_touch);
     tcase_add_test(c, managed_memory_may_be_touched_at_any_time);
     tcase_add_test(c, an_ended_context_gives_back_what_it_was_charged);
