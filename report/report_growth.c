@@ -194,7 +194,8 @@ static int has_grown(const track *t, uint32_t *top)
             return 0;
         if (t->least[i] > t->least[i - 1]) {
             rises++;
-            last_rise = i;
+            if (i + 1 < n || n < 5) /* the last slice is not over: what a free would have shown as its least may be missing */
+                last_rise = i;
         }
     }
     *top = highest;

@@ -145,6 +145,24 @@ START_TEST(loading_and_filling_up_are_no_growth)
 }
 END_TEST
 
+/* Four buffers in turn, each given back before the next one comes: full after four requests, however many follow. That the run ends just
+ * after one came, when the site holds one more than at its lowest, is no rise. */
+START_TEST(a_ring_of_buffers_is_no_growth)
+{
+    uint64_t ring[4] = {0};
+    serve();
+    for (unsigned i = 0; i < (unsigned)_i; i++) {
+        if (ring[i % 4])
+            release(ring[i % 4]);
+        ring[i % 4] = allocate(3, 65536);
+        for (unsigned k = 0; _i > 12 && k < 5; k++)
+            request();
+    }
+    load_journal(journal);
+    ck_assert_uint_eq(report->growth->count, 0);
+}
+END_TEST
+
 START_TEST(without_a_phase_the_whole_run_counts)
 {
     for (unsigned i = 0; i < 30; i++) {
@@ -332,6 +350,7 @@ int main(void)
     tcase_add_test(tc, both_at_once_and_told_apart);
     tcase_add_test(tc, what_is_freed_at_the_end_was_not_lost);
     tcase_add_test(tc, loading_and_filling_up_are_no_growth);
+    tcase_add_loop_test(tc, a_ring_of_buffers_is_no_growth, 8, 40);
     tcase_add_test(tc, without_a_phase_the_whole_run_counts);
     tcase_add_test(tc, swaps_and_idle_time_do_not_hide_it);
     tcase_add_test(tc, a_leak_among_random_requests);
