@@ -36,7 +36,8 @@ const char cmd_soak_help[] =
     "Without --requests-cmd and --duration CMD runs until it ends by itself; its end then stands for the drain. CMD may\n"
     "also say by tenure.h or be told by tenure ctl that it serves. Its output goes where this command's goes.\n"
     "Exit code 0 where it holds; 1 with the sites where a site allocated again, or holds more blocks than at the flip;\n"
-    "2 for wrong arguments; 3 where CMD never served, died, or events were dropped.\n";
+    "2 for wrong arguments; 3 where CMD never served, died or ended before the requests were done, where no request succeeded,\n"
+    "or where events were dropped.\n";
 
 typedef enum soak_state { LOADING, REQUESTING, WAITING, DRAINING, STOPPING } soak_state;
 
@@ -276,20 +277,23 @@ static int tick(void *arg, pid_t program)
 
 /* ---- afterwards */
 
-static int inconclusive(const soak *s)
+/* Why nothing can be concluded; "" otherwise. */
+static void say_why(const soak *s, char *out, size_t size)
 {
     int status = s->run.wait_status;
+    *out = 0;
     if (s->timed_out)
-        cli_fail("soak", "the program did not come to serve within %g s", s->phase_timeout);
+        snprintf(out, size, "the program did not come to serve within %g s", s->phase_timeout);
     else if (s->state == LOADING && WIFEXITED(status))
-        cli_fail("soak", "the program ended with exit code %d before it was seen to serve", WEXITSTATUS(status));
+        snprintf(out, size, "the program ended with exit code %d before it was seen to serve", WEXITSTATUS(status));
     else if (WIFSIGNALED(status) && !s->stopped)
-        cli_fail("soak", "the program was ended by signal %d", WTERMSIG(status));
+        snprintf(out, size, "the program was ended by signal %d", WTERMSIG(status));
     else if (!s->stopped && WEXITSTATUS(status) != 0)
-        cli_fail("soak", "the program ended with exit code %d", WEXITSTATUS(status));
-    else
-        return 0;
-    return TN_EXIT_INCONCLUSIVE;
+        snprintf(out, size, "the program ended with exit code %d", WEXITSTATUS(status));
+    else if (s->state == REQUESTING)
+        snprintf(out, size, "the program ended before the requests were done");
+    else if (s->done && s->failed == s->done)
+        snprintf(out, size, "%s of the requests' command failed", s->done == 1 ? "the only run" : "every run");
 }
 
 int cmd_soak(int argc, char **argv)
@@ -321,7 +325,12 @@ int cmd_soak(int argc, char **argv)
         cli_warn("soak", "%lu of %lu runs of the requests' command failed", s.failed, s.done);
     char message[TN_REPORT_MESSAGE];
     tn_report *report = NULL;
-    int broken = inconclusive(&s);
+    char broken[128];
+    say_why(&s, broken, sizeof(broken));
+    if (*broken) {
+        cli_fail("soak", "%s", broken);
+        s.options.broken = broken;
+    }
     tn_error error = tn_report_load(s.run.folder, &report, message);
     if (error != TN_OK) {
         cli_fail("soak", "%s", message);
@@ -332,5 +341,5 @@ int cmd_soak(int argc, char **argv)
     printf("run folder: %s\n", s.run.folder);
     if (fflush(stdout) != 0)
         return cli_fail("soak", "standard output cannot be written");
-    return broken ? broken : (int)verdict;
+    return *broken ? TN_EXIT_INCONCLUSIVE : (int)verdict;
 }

@@ -208,8 +208,10 @@ tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FIL
     const tn_serving_counts *c = &r->serving->total;
     uint64_t repeated = tn_serving_repeated(c);
     int fails = repeated > 0 || f.blocks > 0 || (options->strict && (c->first_uses > 0 || f.kept > 0));
-    fprintf(out, "%s: %" PRIu64 " driver allocation%s while serving, %" PRIu64 " repeated and %" PRIu64 " first use%s (%" PRIu64 " retr%s, %" PRIu64 " refused);\n",
-            fails ? "Falls short" : "Holds", c->driver_allocations, TN_PLURAL(c->driver_allocations), repeated, c->first_uses, TN_PLURAL(c->first_uses),
+    if (options->broken)
+        fprintf(out, "Inconclusive: %s. Until then:\n", options->broken);
+    fprintf(out, "%s%" PRIu64 " driver allocation%s while serving, %" PRIu64 " repeated and %" PRIu64 " first use%s (%" PRIu64 " retr%s, %" PRIu64 " refused);\n",
+            options->broken ? "  " : fails ? "Falls short: " : "Holds: ", c->driver_allocations, TN_PLURAL(c->driver_allocations), repeated, c->first_uses, TN_PLURAL(c->first_uses),
             c->retries, c->retries == 1 ? "y" : "ies", c->refused);
     fprintf(out, "  %" PRId64 " block%s (%s) more %s than at the flip to serving; %zu first use%s kept.\n\n", f.blocks, TN_PLURAL(f.blocks),
             tn_format_bytes((uint64_t)(f.backed > 0 ? f.backed : 0), bytes), f.drained ? "when the requests are done" : "at the end", f.kept, TN_PLURAL(f.kept));
@@ -218,5 +220,5 @@ tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FIL
     print_excess(&f, options->top, out);
     free(order);
     free(f.excess);
-    return fails ? TN_SOAK_FALLS_SHORT : TN_SOAK_HOLDS;
+    return options->broken ? TN_SOAK_INCONCLUSIVE : fails ? TN_SOAK_FALLS_SHORT : TN_SOAK_HOLDS;
 }

@@ -62,7 +62,14 @@ soak served_only $ready --duration 0.3 --drain 0.1 -- prog_serve alloc:2 print:r
 same a_time_without_requests "$rc" 0
 # shellcheck disable=SC2086
 soak failing $ready --requests-cmd 'exit 3' --requests 2 --drain 0 -- prog_serve alloc:2 print:ready wait
-holds failing_requests_are_said "$rc:$(cat failing.err)" "0:*2 of 2 runs of the requests' command failed*"
+holds failing_requests_are_said "$rc:$(cat failing.err)" "3:*2 of 2 runs of the requests' command failed*every run of the requests' command failed*"
+holds where_none_succeeds_nothing_holds "$(cat failing.out)" "*Inconclusive: every run of the requests' command failed. Until then:*"
+# shellcheck disable=SC2086
+soak some_fail $ready --requests-cmd 'test -e second || { : >second; exit 3; }' --requests 2 --drain 0 -- prog_serve alloc:2 print:ready wait
+holds one_that_succeeds_is_enough "$rc:$(cat some_fail.err)" "0:*1 of 2 runs of the requests' command failed*"
+# shellcheck disable=SC2086
+soak gone $ready --requests-cmd 'exec sleep 30' -- prog_serve alloc:2 print:ready sleep:300
+holds it_ended_before_its_requests "$rc:$(cat gone.out)" '3:*Inconclusive: the program ended before the requests were done. Until then:*'
 # shellcheck disable=SC2086
 soak stubborn $ready --duration 0.1 --drain 0 --grace 0.3 -- sh -c 'trap "" TERM; exec prog_serve alloc:1 print:ready sleep:600000'
 same one_that_does_not_end_is_killed "$rc" 0
@@ -89,6 +96,7 @@ holds a_folder_of_its_own "$(cat own.out)" "*run folder: $WORK/tenure-soak-?????
     holds not_in_time "$rc:$(cat late.err)" '3:*did not come to serve within 0.3 s*'
     soak died $ready -- prog_serve alloc:1 print:ready $pause loop:2 kill:9
     holds it_died "$rc:$(cat died.err)" '3:*ended by signal 9*'
+    holds no_verdict_stands_beside_it "$(cat died.out)" '*Inconclusive: the program was ended by signal 9. Until then:*'
     soak failed $ready -- prog_serve alloc:1 print:ready $pause loop:2 exit:5
     holds it_failed "$rc:$(cat failed.err)" '3:*ended with exit code 5*'
     TENURE_JOURNAL_MAX_MIB=1 soak dropped $ready -- prog_serve alloc:1 print:ready $pause loop:30000
