@@ -61,11 +61,11 @@ static void step_name(const tn_step *step, char *out, size_t size)
     }
 }
 
-/* The first device at which something of the process's is or was, and its figures. */
+/* A line of figures for each device at which something of the process's is or was; in a run with several they say which. */
 static void print_figures(const span *s, const tn_step *step, FILE *out)
 {
     char a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE];
-    int printed = 0;
+    int printed = 0, several = s->report->place_count > TN_PLACE_HOST + 2;
     for (uint32_t i = TN_PLACE_HOST + 1; i < step->place_count; i++) {
         const tn_step_place *p = &step->places[i], *before = tn_step_place_of(s->from, i);
         if (!p->live && !p->has_used && !(before && before->live))
@@ -74,8 +74,14 @@ static void print_figures(const span *s, const tn_step *step, FILE *out)
             fprintf(out, "\n  %9s ", "");
         fprintf(out, "%10s %11s %11s  ", tn_format_bytes(p->live, a), signed_bytes((int64_t)(p->live - (before ? before->live : 0)), b),
                 p->has_used ? tn_format_bytes(p->used, c) : "-");
+        if (several) {
+            tn_text_place(&s->report->places[i], 0, a);
+            fputs(a, out);
+        }
         printed = 1;
     }
+    if (printed && several)
+        fputs(": ", out);
     if (!printed)
         fprintf(out, "%10s %11s %11s  ", "0 B", "0 B", "-");
 }
@@ -124,7 +130,7 @@ static void print_step(const span *s, const tn_step *step, size_t hidden, FILE *
     step_name(step, name, sizeof(name));
     fprintf(out, "  %9s ", tn_format_duration(step->at_ns, at));
     print_figures(s, step, out);
-    tn_text_clean(out, name, TN_TEXT_COLUMNS - 49);
+    tn_text_clean(out, name, TN_TEXT_COLUMNS - 49 - (s->report->place_count > TN_PLACE_HOST + 2 ? 12 : 0));
     if (step->untaken)
         fputs(" (not taken)", out);
     fputc('\n', out);

@@ -72,6 +72,27 @@ START_TEST(top_and_full)
 }
 END_TEST
 
+/* A mark of a process with two devices has a line for each, and they say which is which. */
+START_TEST(steps_name_their_devices)
+{
+    jm *j = plain_journal(1);
+    jm_device(j, 1, 0x22, 1 << 30, "NVIDIA Other");
+    jm_string(j, 1, "loaded");
+    tn_event second = ev_alloc(TN_KIND_DEVICE, 0x9000000, 8 << 20);
+    second.device = 1;
+    jm_event(j, 1, 10, ev_alloc(TN_KIND_DEVICE, 0x1000000, 4 << 20));
+    jm_event(j, 1, 20, second);
+    jm_event(j, 1, 30, ev(TN_EV_MARK, 0, 1, 0));
+    put_journal(j, "a");
+    report = load_scratch();
+    char *text = text_of(20, 0);
+    ck_assert_ptr_nonnull(strstr(text, "   4.0 MiB    +4.0 MiB           -  device 0\n"));
+    ck_assert_ptr_nonnull(strstr(text, "   8.0 MiB    +8.0 MiB           -  device 1: loaded\n"));
+    check_width(text);
+    free(text);
+}
+END_TEST
+
 START_TEST(long_stacks_are_cut)
 {
     jm *j = plain_journal(1);
@@ -255,6 +276,7 @@ int main(void)
     tcase_add_checked_fixture(tc, scratch_make, drop_report);
     tcase_add_test(tc, golden);
     tcase_add_test(tc, top_and_full);
+    tcase_add_test(tc, steps_name_their_devices);
     tcase_add_test(tc, long_stacks_are_cut);
     tcase_add_test(tc, a_missing_name_is_explained_once);
     tcase_add_test(tc, numbers_and_nouns_agree);
