@@ -4,8 +4,10 @@
 #ifndef TENURE_TIERS_TENURE_TIERS_H
 #define TENURE_TIERS_TENURE_TIERS_H
 
+#include "tiers/arena.h"
 #include "tiers/backend.h"
 #include "tiers/error.h"
+#include "tiers/metadata.h"
 #include "tiers/span.h"
 
 #endif
