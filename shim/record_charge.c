@@ -220,6 +220,17 @@ void rec_launch_begin(tn_hook_frame *f, const void *function)
     else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
 }
 
+void rec_launch_refused(tn_hook_frame *f, const void *function)
+{
+    if (f->nested || !function || f->window.warm) return;
+    unsigned at = (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 40);
+    for (unsigned i = 0; i <= PLACES; i++) {
+        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &recent[((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56];
+        uint64_t expected = (uint64_t)function;
+        atomic_compare_exchange_strong(place, &expected, 0);
+    }
+}
+
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)
 {
     if (!f->nested && exec && is_new(execs, (uint64_t)exec)) work_begin(f, TN_CHARGE_GRAPH);

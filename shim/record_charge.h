@@ -24,6 +24,7 @@ void tn_charge_leave(tn_hook_frame *f);
 
 /* ---- what rows say themselves */
 void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */
+void rec_launch_refused(tn_hook_frame *f, const void *function);    /* that launch failed: the next one is the first again */
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec);    /* and an executable graph's */
 void rec_functions_gone(void);                                      /* after a module was unloaded: handles may mean others now */
 void rec_graph_exec_gone(const void *exec);

@@ -6,6 +6,7 @@
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 
 /* Functions whose first launch was seen: a table that is read without a lock at every launch, and a map for what finds no place
  * there. */
@@ -56,7 +57,10 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
 
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 {
-    if (r != 0) return;
+    if (r != 0) {
+        rec_launch_refused(f, function);
+        return;
+    }
     if (!f->nested && function && !f->window.warm && is_first_launch((uint64_t)function)) {
         uint32_t site = tn_frame_site(f);
         tn_context c = tn_context_current(f);
@@ -74,7 +78,10 @@ void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 
 void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, unsigned count)
 {
-    if (r != 0) return;
+    if (r != 0) {
+        rec_launch_refused(f, each && count ? each->function : NULL);
+        return;
+    }
     f->window.warm = 0; /* it is the first one's */
     for (unsigned i = 0; each && i < count; i++) rec_launch(f, r, each[i].function, each[i].hStream);
 }

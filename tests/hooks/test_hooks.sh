@@ -5,12 +5,13 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' checker='' poll_checker='' programs=()
+failed=0 tenure='' checker='' poll_checker='' launch_checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
   */check_journal) checker=$(realpath "$file") ;;
+  */check_launches) launch_checker=$(realpath "$file") ;;
   */check_poll) poll_checker=$(realpath "$file") ;;
   *) programs+=("$(realpath "$file")") ;;
   esac
@@ -63,6 +64,12 @@ for program in "${programs[@]}"; do
     grep -q '^failures=0 done=1' "$work/poll.bare"
     check "poll: every poll said done" $?
     "$poll_checker" "$work"/poll.run/*.tnj || failed=1
+    ;;
+  prog_launches)
+    twice launches "" "$program"
+    grep -q '^failures=0 refused=1$' "$work/launches.bare"
+    check "launches: one launch is refused" $?
+    "$launch_checker" "$work"/launches.run/*.tnj || failed=1
     ;;
   prog_handles)
     twice handles "" "$program"
