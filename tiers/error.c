@@ -12,6 +12,9 @@ static const char *const texts[TN_MEM_ERROR_COUNT] = {
     [TN_MEM_E_STALE] = "it was released, freed or reset before",
     [TN_MEM_E_DRIVER] = "the driver refused",
     [TN_MEM_E_HOST_MEMORY] = "no host memory is left for the allocator's own structures",
+    [TN_MEM_E_MUST_WAIT] = "no freed block is clean yet",
+    [TN_MEM_E_FOREIGN] = "it belongs to another allocator",
+    [TN_MEM_E_NOT_SHARED] = "blocks of this pool are never shared",
 };
 
 const char *tn_mem_error_text(tn_mem_error error)

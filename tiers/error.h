@@ -17,6 +17,9 @@ typedef enum tn_mem_error {
     TN_MEM_E_STALE,         /* it was released, freed or reset before */
     TN_MEM_E_DRIVER,        /* the driver refused; what was asked for is as it was before */
     TN_MEM_E_HOST_MEMORY,   /* the host has no memory left for the library's own structures */
+    TN_MEM_E_MUST_WAIT,     /* there is a freed block, but the device may still use each that would do; after a wait, ask again */
+    TN_MEM_E_FOREIGN,       /* it was handed out by another allocator than the one it was given to */
+    TN_MEM_E_NOT_SHARED,    /* blocks of this pool have one owner each, by its options */
     TN_MEM_ERROR_COUNT
 } tn_mem_error;
 

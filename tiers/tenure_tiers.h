@@ -9,5 +9,6 @@
 #include "tiers/error.h"
 #include "tiers/metadata.h"
 #include "tiers/span.h"
+#include "tiers/work_mark.h"
 
 #endif
