@@ -15,6 +15,8 @@ static const char *const texts[TN_MEM_ERROR_COUNT] = {
     [TN_MEM_E_MUST_WAIT] = "no freed block is clean yet",
     [TN_MEM_E_FOREIGN] = "it belongs to another allocator",
     [TN_MEM_E_NOT_SHARED] = "blocks of this pool are never shared",
+    [TN_MEM_E_ORDER] = "what was begun later must be ended first",
+    [TN_MEM_E_DIVERGED] = "the program does not do what the plan was made from",
 };
 
 const char *tn_mem_error_text(tn_mem_error error)

@@ -20,6 +20,8 @@ typedef enum tn_mem_error {
     TN_MEM_E_MUST_WAIT,     /* there is a freed block, but the device may still use each that would do; after a wait, ask again */
     TN_MEM_E_FOREIGN,       /* it was handed out by another allocator than the one it was given to */
     TN_MEM_E_NOT_SHARED,    /* blocks of this pool have one owner each, by its options */
+    TN_MEM_E_ORDER,         /* something that was begun later must be ended first */
+    TN_MEM_E_DIVERGED,      /* the program does not do what the plan was made from; serve this from elsewhere */
     TN_MEM_ERROR_COUNT
 } tn_mem_error;
 
