@@ -8,6 +8,7 @@
 #include "tiers/backend.h"
 #include "tiers/error.h"
 #include "tiers/metadata.h"
+#include "tiers/scratch.h"
 #include "tiers/span.h"
 #include "tiers/work_mark.h"
 
