@@ -25,7 +25,6 @@
 #include "shim/record_charge.h"
 #include "shim/version.h"
 
-#define PAGE 4096u
 #define EARLY_LINES 16
 #define LOOKS_MAX 256     /* a program that opens and closes plug-ins all day pays for the first ones */
 #define START_WAITS 20000 /* of 50 us: one second */
@@ -37,19 +36,21 @@ static _Atomic int starter; /* pid of the process whose thread is starting */
 static tn_journal *journal;
 static pthread_key_t thread_end;
 static _Atomic uint32_t thread_serial;
-/* A page that a forked child finds zeroed: only the process that started has a 1 in it. */
-static volatile int *own_process;
+static tn_hot before_start = {.generation = 1};
+tn_hot *tn_hot_page = &before_start;
 static _Atomic uint64_t resolved_early[TN_API_COUNT];
 static struct { uint32_t what; char text[480]; } coverage_early[EARLY_LINES];
 static _Atomic int coverage_early_count;
 static _Atomic uint64_t missed_early;
 
-static __thread tn_thread self __attribute__((tls_model("initial-exec")));
+__thread tn_thread tn_self __attribute__((tls_model("initial-exec")));
+
+static int is_own_process(void) { return atomic_load_explicit(&tn_hot_page->own, memory_order_relaxed); }
 
 tn_journal *tn_recording(void)
 {
     int now = atomic_load_explicit(&state, memory_order_acquire);
-    return (now == RECORDING || (now == STARTING && self.busy)) && journal && *own_process ? journal : NULL;
+    return (now == RECORDING || (now == STARTING && tn_self.busy)) && journal && is_own_process() ? journal : NULL;
 }
 
 /* A thread's first event and its last: journal thread numbers are handed on, serials are not. */
@@ -75,6 +76,8 @@ static void thread_ends(void *t)
     if (j && thread->journal) tn_journal_detach(j, thread->journal);
     thread->journal = NULL;
     thread->counters = NULL;
+    thread->hot = NULL;
+    thread->work.event = NULL;
     tn_moving_release(thread->moving);
     thread->moving = NULL;
     if (j && thread->own_streams) tn_thread_streams_gone(thread->serial);
@@ -88,6 +91,7 @@ static void attach(tn_thread *t)
     t->busy = 1;
     t->journal = tn_journal_attach(journal, (uint32_t)syscall(SYS_gettid));
     t->counters = t->journal ? tn_journal_counters(t->journal) : NULL;
+    t->hot = t->counters ? tn_hot_page : NULL;
     if (t->journal && !t->moving) t->moving = tn_moving_claim();
     t->serial = 1 + atomic_fetch_add(&thread_serial, 1);
     if (t->journal) pthread_setspecific(thread_end, t);
@@ -170,6 +174,13 @@ static uint64_t journal_limit(void)
     return mib << 20;
 }
 
+/* Work that no call waits for: when it began is of no use to anybody, and a stamp is a fifth of what a launch's hook costs. */
+static const uint8_t never_waits[TN_API_COUNT] = {
+    [TN_API_cuLaunchKernel] = 1,   [TN_API_cuLaunchKernel_ptsz] = 1,   [TN_API_cuLaunchKernelEx] = 1,
+    [TN_API_cuLaunchKernelEx_ptsz] = 1, [TN_API_cuLaunchCooperativeKernel] = 1, [TN_API_cuLaunchCooperativeKernel_ptsz] = 1,
+    [TN_API_cuGraphLaunch] = 1,    [TN_API_cuGraphLaunch_ptsz] = 1,
+};
+
 /* Rows that a test switches off, to show that what they would have recorded turns up as unattributed. */
 static uint8_t hidden[TN_API_COUNT];
 
@@ -178,7 +189,11 @@ static void hide_rows(void)
     const char *text = secure_getenv("TENURE_TEST_HIDE"); /* names without variant suffixes, separated by commas */
     for (const char *name = text; name && *name;) {
         size_t length = strcspn(name, ",");
-        for (int api = 1; length && api < TN_API_COUNT; api++) hidden[api] |= (uint8_t)tn_call_is_named(tn_api_rows[api].name, name, length);
+        for (int api = 1; length && api < TN_API_COUNT; api++) {
+            if (!tn_call_is_named(tn_api_rows[api].name, name, length)) continue;
+            hidden[api] = 1;
+            tn_hot_page->hidden_launches |= never_waits[api];
+        }
         name += length + (name[length] == ',');
     }
     if (text && *text) tn_coverage(TN_COV_TURNED_OFF, "hooks named by TENURE_TEST_HIDE, by a test");
@@ -195,8 +210,10 @@ static int start(void)
 {
     static char folder[1024], path[1024]; /* only one thread comes here, and its stack may be small */
     if (!tn_wanted()) return FORWARDING;
-    own_process = tn_pages(PAGE);
-    if (!own_process || madvise((void *)own_process, PAGE, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
+    tn_hot *hot = tn_pages(sizeof *hot);
+    if (!hot || madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
+    atomic_store(&hot->generation, 1);
+    tn_hot_page = hot;
     own_folder(folder, sizeof folder, path, sizeof path);
     tn_journal_options o = {.run_dir = run_folder,
                             .max_bytes = journal_limit(),
@@ -210,12 +227,13 @@ static int start(void)
     if (tn_ledger_init() != TN_OK || pthread_key_create(&thread_end, thread_ends) != 0) return FORWARDING;
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
     tn_phase_start(journal);
-    *own_process = 1;
+    hot->attention = tn_attention;
+    atomic_store(&hot->own, 1);
     hide_rows();
     write_tables();
-    attach(&self);
-    for (int api = 1; self.counters && api < TN_API_COUNT; api++)
-        self.counters[TN_API_MAX + api] += atomic_exchange(&resolved_early[api], 0);
+    attach(&tn_self);
+    for (int api = 1; tn_self.counters && api < TN_API_COUNT; api++)
+        tn_self.counters[TN_API_MAX + api] += atomic_exchange(&resolved_early[api], 0);
     tn_callsite_full = say_full;
     if (tn_callsite_start(journal, folder) != 0) {
         tn_journal_set_flags(journal, TN_HF_UNWIND_OWN);
@@ -246,9 +264,9 @@ static int started(void)
     if (atomic_load(&state) == UNSTARTED) atomic_store(&starter, (int)syscall(SYS_getpid));
     if (!atomic_compare_exchange_strong(&state, &expected, STARTING)) return expected == STARTING ? wait_for_start() : expected;
     uint64_t blocked = tn_signals_block(); /* it opens libunwind: see tn_driver_bind() */
-    self.busy = 1;
+    tn_self.busy = 1;
     int now = start();
-    self.busy = 0;
+    tn_self.busy = 0;
     atomic_store_explicit(&state, now, memory_order_release);
     tn_signals_restore(blocked);
     if (now == RECORDING) {
@@ -261,16 +279,9 @@ static int started(void)
     return now;
 }
 
-/* Work that no call waits for: when it began is of no use to anybody, and a stamp is a fifth of what a launch's hook costs. */
-static const uint8_t never_waits[TN_API_COUNT] = {
-    [TN_API_cuLaunchKernel] = 1,   [TN_API_cuLaunchKernel_ptsz] = 1,   [TN_API_cuLaunchKernelEx] = 1,
-    [TN_API_cuLaunchKernelEx_ptsz] = 1, [TN_API_cuLaunchCooperativeKernel] = 1, [TN_API_cuLaunchCooperativeKernel_ptsz] = 1,
-    [TN_API_cuGraphLaunch] = 1,    [TN_API_cuGraphLaunch_ptsz] = 1,
-};
-
 void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const void *stack)
 {
-    tn_thread *t = f->thread = &self;
+    tn_thread *t = f->thread = &tn_self;
     if (!t->error) t->error = &errno;
     f->errno_in = *t->error;
     f->on = f->nested = f->busy_held = f->freed_known = f->stamped = 0;
@@ -286,7 +297,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
         if (row->klass == TN_CLASS_RESOLVE || row->level == TN_LEVEL_NVML) return; /* no CUDA start */
         now = started();
     }
-    if (now != RECORDING || !*own_process) return;
+    if (now != RECORDING || !is_own_process()) return;
     f->nested = t->busy != 0; /* a signal handler inside one of our own sections */
     if (!t->journal && !f->nested) attach(t);
     if (hidden[api]) {
@@ -350,9 +361,9 @@ void tn_leave(tn_hook_frame *f)
 int tn_own_enter(tn_hook_frame *f)
 {
     int errno_in = errno;
-    tn_thread *t = &self;
+    tn_thread *t = &tn_self;
     if (!t->error) t->error = &errno;
-    if (atomic_load_explicit(&state, memory_order_acquire) != RECORDING || !*own_process || t->busy) return 0;
+    if (atomic_load_explicit(&state, memory_order_acquire) != RECORDING || !is_own_process() || t->busy) return 0;
     memset(f, 0, sizeof *f);
     f->errno_in = errno_in;
     f->thread = t;
@@ -371,6 +382,7 @@ tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
 {
     tn_thread *t = f->thread;
     if (!f->on) return NULL;
+    t->work.event = NULL;
     t->stamp = tsc;
     tn_event *e = tn_journal_slot(journal, t->journal, f->nested);
     if (!e) return NULL;
@@ -398,8 +410,8 @@ void tn_count_resolved(int api)
 {
     int recording = tn_recording() != NULL;
     /* A thread may look up before its first hooked call, and what is counted "early" is fetched once, at the start. */
-    if (recording && !self.counters && !self.busy) attach(&self);
-    if (recording && self.counters) self.counters[TN_API_MAX + api]++;
+    if (recording && !tn_self.counters && !tn_self.busy) attach(&tn_self);
+    if (recording && tn_self.counters) tn_self.counters[TN_API_MAX + api]++;
     else atomic_fetch_add_explicit(&resolved_early[api], 1, memory_order_relaxed);
 }
 
@@ -422,10 +434,10 @@ void tn_coverage(uint32_t what, const char *text)
     tn_rec_coverage c = {.what = what};
     tn_journal *j = tn_recording();
     if (j) {
-        int was = self.busy;
-        self.busy = 1; /* also in look-ups: a signal handler must not meet the lock of records */
+        int was = tn_self.busy;
+        tn_self.busy = 1; /* also in look-ups: a signal handler must not meet the lock of records */
         if (!was_said(what, text)) (void)tn_journal_record(j, TN_REC_COVERAGE, &c, sizeof c, text, strlen(text) + 1);
-        self.busy = was;
+        tn_self.busy = was;
         return;
     }
     int known = atomic_load(&coverage_early_count);

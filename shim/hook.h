@@ -11,6 +11,7 @@
 #include "ledger/ledger.h"
 #include "phaseguard/serving.h"
 #include "shim/api.h"
+#include "shim/hot.h"
 #include "shim/moving.h"
 
 /* The outermost hook of a call: a runtime hook, or a driver hook with no runtime hook around it. */
@@ -25,22 +26,32 @@ typedef struct tn_outer {
 } tn_outer;
 
 typedef struct tn_thread {
-    int busy;                 /* our own code is running: a hook entered now comes from a signal handler */
+    /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
+    _Alignas(64) int busy;    /* our own code is running: a hook entered now comes from a signal handler */
+    uint32_t marks;           /* calls of this thread that are marked as moving memory now */
+    const tn_hot *hot;        /* NULL: the thread is not attached, or has no counters */
+    struct {
+        tn_event *event;      /* the thread's last event, where that is work; NULL: it is not */
+        const void *stream;   /* the handle; a default stream's special one */
+        void *context;        /* of a default stream; else NULL */
+        uint64_t generation;
+    } work;
+    uint64_t *counters;
+    uint64_t stamp;           /* of the last event */
+    int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     tn_outer outer;           /* the hook that names the site of what is recorded now */
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
-    uint64_t stamp;           /* of the last event */
-    int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
     tn_journal_thread *journal;
-    uint64_t *counters;
     tn_moving *moving;        /* NULL: no reading is quiet */
-    uint32_t marks;           /* calls of this thread that are marked there now */
     uint32_t context;         /* number of the current context as last journalled */
     tn_serving_thread serving; /* what the guard knows of its last allocation */
     uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
     struct { void *handle; uint64_t generation; uint32_t number; uint8_t device; } known; /* the context last looked up */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
 } tn_thread;
+
+extern __thread tn_thread tn_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 typedef struct tn_hook_frame {
     tn_thread *thread;

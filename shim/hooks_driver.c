@@ -1,5 +1,6 @@
 /* The driver's and NVML's hooks, one exported function a row. */
 #include "shim/hooks.h"
+#include "shim/launch.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
@@ -11,6 +12,20 @@
                                                                 : (__typeof__(tn_real.name))tn_behind_us(#name, (const void *)TN_EXPORTED(name)))
 #define TN_DRIVER(klass, variant, name, params, args, before, after) \
     CUresult TN_EXPORTED(name) params TN_BODY(CUresult, klass, name, variant, args, before, after, TN_REAL_DRIVER(name))
+/* The short way first: shim/launch.h. */
+#define TN_LAUNCH(variant, name, params, args, function, into)                                                                  \
+    CUresult TN_EXPORTED(name) params                                                                                           \
+    {                                                                                                                           \
+        tn_thread *thread_ = &tn_self;                                                                                          \
+        if (tn_launch_is_short(thread_, function) && tn_real.name) {                                                            \
+            CUresult r = tn_real.name args;                                                                                     \
+            if (r != 0 || !tn_launch_add(thread_, TN_API_##name, tn_launch_stream(into, variant)))                              \
+                rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into); \
+            return r;                                                                                                           \
+        }                                                                                                                       \
+        TN_BODY(CUresult, WORK, name, variant, args, rec_launch_begin(TN_F, function), rec_launch(TN_F, r, function, r == 0 ? (into) : NULL), \
+                TN_REAL_DRIVER(name))                                                                                           \
+    }
 #include "shim/api_driver_memory.def"
 #include "shim/api_driver_order.def"
 #include "shim/api_driver_work.def"

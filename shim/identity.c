@@ -14,7 +14,6 @@ static tn_map contexts = TN_MAP_INIT; /* (handle, 0) -> number << 8 | device */
 static tn_map streams = TN_MAP_INIT;  /* (handle, 0), (legacy, 1 + context) or (thread, 1 + context) -> number */
 static tn_map devices = TN_MAP_INIT;  /* (ordinal, 0) -> 1 */
 static _Atomic uint32_t context_count, stream_count;
-static _Atomic uint64_t stream_generation = 1; /* raised when a stream's or context's handle changes its meaning; read by every thread, written rarely */
 static void *_Atomic primaries[DEVICES];
 
 static void describe_device(int ordinal)
@@ -38,7 +37,7 @@ static void describe_device(int ordinal)
 
 tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
 {
-    uint64_t value, generation = atomic_load_explicit(&stream_generation, memory_order_acquire);
+    uint64_t value, generation = atomic_load_explicit(&tn_hot_page->generation, memory_order_acquire);
     tn_thread *t = f->thread;
     if (!handle || f->nested) return (tn_context){0, TN_DEVICE_NONE};
     /* Nearly every event asks for the same context as the one before; threads must not meet in the map's lock for it. */
@@ -81,7 +80,7 @@ tn_context tn_context_current(tn_hook_frame *f)
 void tn_context_gone(void *handle)
 {
     tn_map_remove(&contexts, (uint64_t)handle, 0, NULL);
-    atomic_fetch_add(&stream_generation, 1);
+    atomic_fetch_add(&tn_hot_page->generation, 1);
 }
 
 void *tn_context_primary(int device)
@@ -140,7 +139,7 @@ uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
         a = kind == TN_STREAM_PER_THREAD ? own_streams_of(t->serial) : (uint64_t)kind;
         b = 1 + (uint64_t)ctx; /* a handle's is 0 */
     }
-    uint64_t generation = atomic_load_explicit(&stream_generation, memory_order_acquire);
+    uint64_t generation = atomic_load_explicit(&tn_hot_page->generation, memory_order_acquire);
     unsigned way = (unsigned)(a >> 4 ^ a >> 12 ^ b) % 4;
     if (t->stream[way].number && t->stream[way].handle == (void *)a && t->stream[way].context == (void *)b &&
         t->stream[way].generation == generation)
@@ -173,7 +172,7 @@ uint32_t tn_stream_gone(void *handle)
 {
     uint64_t value = 0;
     if ((uint64_t)handle <= 2 || !tn_map_remove(&streams, (uint64_t)handle, 0, &value)) return 0;
-    atomic_fetch_add(&stream_generation, 1);
+    atomic_fetch_add(&tn_hot_page->generation, 1);
     return (uint32_t)value;
 }
 

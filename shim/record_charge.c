@@ -33,11 +33,10 @@ static const uint8_t charge_kind[TN_API_COUNT] = {
 
 static _Atomic uint32_t calls_of[TN_API_COUNT];  /* windows begun because the row was young */
 static _Atomic uint64_t window_of[TN_API_COUNT]; /* stamp of the row's last one */
-static _Atomic int managed_blocks;
 enum { PUT_OFF_FIRST = 1, PUT_OFF_TOUCH };
 static _Atomic int put_off;                      /* something ran whose memory a later wait may show */
 
-void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&managed_blocks, sign, memory_order_relaxed); }
+void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&tn_hot_page->managed, sign, memory_order_relaxed); }
 
 /* This call may move memory, from here until unmark(). */
 static void mark(tn_hook_frame *f)
@@ -146,7 +145,7 @@ static int wants_window(const tn_hook_frame *f)
         }
         return is_due(f->api, OFTEN_FIRST_CALLS, 1);
     case TN_HOW_TOUCHES:
-        return is_due(f->api, FIRST_CALLS, atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0);
+        return is_due(f->api, FIRST_CALLS, atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0);
     default:
         return 0;
     }
@@ -180,9 +179,6 @@ void rec_free_managed_begin(tn_hook_frame *f)
 #define SEEN 16384u
 #define PLACES 8u
 static _Atomic uint64_t functions[SEEN], execs[SEEN];
-/* In front of them, on one page: a decode step launches few functions over and over, and a step's launches otherwise touch as many pages. */
-#define RECENT 256u
-static _Alignas(4096) _Atomic uint64_t recent[RECENT];
 
 static int is_new(_Atomic uint64_t *seen, uint64_t handle)
 {
@@ -210,14 +206,14 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
 void rec_launch_begin(tn_hook_frame *f, const void *function)
 {
     if (f->nested || !function) return;
-    _Atomic uint64_t *place = &recent[((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56];
+    _Atomic uint64_t *place = tn_known_place(function);
     f->window.warm = atomic_load_explicit(place, memory_order_relaxed) == (uint64_t)function;
     if (!f->window.warm) {
         f->window.warm = !is_new(functions, (uint64_t)function);
-        atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
+        if (!tn_hot_page->hidden_launches) atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
     }
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
-    else if (atomic_load_explicit(&managed_blocks, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
+    else if (atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
 }
 
 void rec_launch_refused(tn_hook_frame *f, const void *function)
@@ -225,7 +221,7 @@ void rec_launch_refused(tn_hook_frame *f, const void *function)
     if (f->nested || !function || f->window.warm) return;
     unsigned at = (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 40);
     for (unsigned i = 0; i <= PLACES; i++) {
-        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &recent[((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56];
+        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : tn_known_place(function);
         uint64_t expected = (uint64_t)function;
         atomic_compare_exchange_strong(place, &expected, 0);
     }
@@ -238,7 +234,7 @@ void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)
 
 void rec_functions_gone(void)
 {
-    for (unsigned i = 0; i < RECENT; i++) atomic_store_explicit(&recent[i], 0, memory_order_relaxed);
+    for (unsigned i = 0; i < TN_KNOWN; i++) atomic_store_explicit(&tn_hot_page->known[i], 0, memory_order_relaxed);
     for (unsigned i = 0; i < SEEN; i++)
         if (atomic_load_explicit(&functions[i], memory_order_relaxed)) atomic_store_explicit(&functions[i], 0, memory_order_relaxed);
 }

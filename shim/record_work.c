@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "shim/identity.h"
+#include "shim/launch.h"
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -29,6 +30,22 @@ static int is_first_launch(uint64_t function)
     return tn_map_add(&launched_too, function, 0, &one) == 1;
 }
 
+/* What shim/launch.h adds the next launch into the same stream to. */
+static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream)
+{
+    tn_thread *t = f->thread;
+    if (f->nested) return;
+    const void *key = tn_launch_stream(stream, f->ptds);
+    int is_default = key == CU_STREAM_LEGACY || key == CU_STREAM_PER_THREAD;
+    uint64_t generation = atomic_load_explicit(&tn_hot_page->generation, memory_order_relaxed);
+    t->work.event = NULL;
+    if (stream == TN_STREAM_NONE || !e->stream || (is_default && (t->known.generation != generation || t->known.number != e->ctx))) return;
+    t->work.stream = key;
+    t->work.context = is_default ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
+    t->work.generation = generation;
+    t->work.event = e;
+}
+
 /* Calls of one thread into one stream with nothing between them are one event with a count and two times: a serving
  * engine launches 10^5 kernels a second, and the planner only asks whether the stream had work. */
 void rec_work(tn_hook_frame *f, int r, int what, void *stream)
@@ -40,6 +57,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
         last->aux = f->thread->stamp = now;
         last->bytes++;
+        keep_for_launches(f, last, stream);
         return;
     }
     tn_context c = tn_context_current(f);
@@ -53,6 +71,16 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     e->aux = now;
     e->aux2 = capturing; /* a capture was active somewhere: this may have been captured, not enqueued */
     tn_journal_commit(e, TN_EV_WORK);
+    keep_for_launches(f, e, stream);
+}
+
+void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream)
+{
+    tn_hook_frame f;
+    tn_enter(&f, api, ptds, caller, frame);
+    f.window.warm = 1;
+    if (f.on) rec_launch(&f, r, function, stream);
+    tn_leave(&f);
 }
 
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)

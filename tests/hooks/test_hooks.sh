@@ -5,13 +5,14 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' checker='' poll_checker='' launch_checker='' programs=()
+failed=0 tenure='' checker='' poll_checker='' launch_checker='' short_way_checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
   */check_journal) checker=$(realpath "$file") ;;
   */check_launches) launch_checker=$(realpath "$file") ;;
+  */check_short_way) short_way_checker=$(realpath "$file") ;;
   */check_poll) poll_checker=$(realpath "$file") ;;
   *) programs+=("$(realpath "$file")") ;;
   esac
@@ -70,6 +71,12 @@ for program in "${programs[@]}"; do
     grep -q '^failures=0 refused=1$' "$work/launches.bare"
     check "launches: one launch is refused" $?
     "$launch_checker" "$work"/launches.run/*.tnj || failed=1
+    ;;
+  prog_short_way)
+    twice short_way "" "$program"
+    grep -q '^failures=0 refused=2 child=0$' "$work/short_way.bare"
+    check "short way: two launches are refused, and the child's" $?
+    "$short_way_checker" "$work"/short_way.run/*.tnj || failed=1
     ;;
   prog_handles)
     twice handles "" "$program"
