@@ -144,10 +144,10 @@ tn_mem_error tn_backend_decommit(tn_backend *backend, tn_region *region, size_t 
     if (!grows(backend))
         return refuse(backend, TN_MEM_E_NOT_GROWABLE);
     tn_mem_error error = backend->table->decommit(backend->self, region, bytes);
+    count_live(backend, before, region->committed); /* also after an error that could not be undone */
     if (error != TN_MEM_OK)
         return refuse(backend, error);
     ADD(backend->stats.decommits, 1);
-    count_live(backend, before, region->committed);
     return TN_MEM_OK;
 }
 

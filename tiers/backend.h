@@ -32,7 +32,8 @@ typedef struct tn_region {
  * After TN_MEM_OK: acquire and reserve have filled *region, its base aligned as asked, its committed and reserved bytes at least
  * what was asked; commit has committed at least `bytes`, decommit no less than `bytes` and no more than before, both with base and
  * reserved unchanged and the bytes that stay committed intact; release has given everything back.
- * After an error: nothing has changed, and the region still is the caller's. */
+ * After an error: nothing has changed, and the region still is the caller's. But where the driver fails so that decommit or release can
+ * neither go on nor undo what it did, region->committed is less than before, and the bytes up to it are intact. */
 typedef struct tn_backend_table {
     tn_mem_error (*acquire)(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region);
     tn_mem_error (*reserve)(void *self, size_t reserve, size_t initial, size_t alignment, const char *tag, tn_region *region);

@@ -17,6 +17,12 @@ static const char *const texts[TN_MEM_ERROR_COUNT] = {
     [TN_MEM_E_NOT_SHARED] = "blocks of this pool are never shared",
     [TN_MEM_E_ORDER] = "what was begun later must be ended first",
     [TN_MEM_E_DIVERGED] = "the program does not do what the plan was made from",
+    [TN_MEM_E_UNSUPPORTED] = "the driver or the device does not support it",
+    [TN_MEM_E_NO_CONTEXT] = "the calling thread has no CUDA context that works",
+    [TN_MEM_E_CAPTURING] = "a stream is being captured",
+    [TN_MEM_E_REGISTERED] = "that host memory is registered already, or a part of it",
+    [TN_MEM_E_UNREGISTERED] = "no registration begins there",
+    [TN_MEM_E_LEFTOVER] = "something is still there that should be gone",
 };
 
 const char *tn_mem_error_text(tn_mem_error error)

@@ -22,6 +22,12 @@ typedef enum tn_mem_error {
     TN_MEM_E_NOT_SHARED,    /* blocks of this pool have one owner each, by its options */
     TN_MEM_E_ORDER,         /* something that was begun later must be ended first */
     TN_MEM_E_DIVERGED,      /* the program does not do what the plan was made from; serve this from elsewhere */
+    TN_MEM_E_UNSUPPORTED,   /* this driver or device does not do that at all, now or later */
+    TN_MEM_E_NO_CONTEXT,    /* CUDA is not started, already gone, or the calling thread has no context of it */
+    TN_MEM_E_CAPTURING,     /* not while a stream is being captured into a graph */
+    TN_MEM_E_REGISTERED,    /* that host memory, or a part of it, is registered already */
+    TN_MEM_E_UNREGISTERED,  /* no registration begins there */
+    TN_MEM_E_LEFTOVER,      /* something is still there that should be gone by now */
     TN_MEM_ERROR_COUNT
 } tn_mem_error;
 

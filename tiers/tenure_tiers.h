@@ -6,6 +6,12 @@
 
 #include "tiers/arena.h"
 #include "tiers/backend.h"
+#include "tiers/backend_async.h"
+#include "tiers/backend_driver.h"
+#include "tiers/backend_pinned.h"
+#include "tiers/backend_vmm.h"
+#include "tiers/cuda_calls.h"
+#include "tiers/cuda_error.h"
 #include "tiers/error.h"
 #include "tiers/metadata.h"
 #include "tiers/scratch.h"
