@@ -33,15 +33,36 @@ static void *elsewhere(void *f)
     return NULL;
 }
 
+static void *begin_capture(void *stream)
+{
+    MUST(cuCtxSetCurrent(first));
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    return NULL;
+}
+
+static void *end_capture(void *stream)
+{
+    CUgraph graph;
+    MUST(cuCtxSetCurrent(first));
+    MUST(cuStreamEndCapture(stream, &graph));
+    return NULL;
+}
+
+static void by_another_thread(void *(*what)(void *), void *arg)
+{
+    pthread_t thread;
+    MUST(pthread_create(&thread, NULL, what, arg));
+    MUST(pthread_join(thread, NULL));
+}
+
 int main(void)
 {
     CUdevice device;
     CUmodule module, module2, again;
     CUfunction f, g;
-    CUstream s;
+    CUstream s, captured;
     CUdeviceptr p;
     CUgraph graph;
-    pthread_t thread;
     MUST(cuInit(0));
     MUST(cuDeviceGet(&device, 0));
     MUST(cuDevicePrimaryCtxRetain(&first, device));
@@ -52,6 +73,7 @@ int main(void)
     MUST(cuModuleLoadData(&module, ptx));
     MUST(cuModuleGetFunction(&f, module, "nothing"));
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
 
     launch(f, NULL, 5); /* stream 1 of what is launched into: 5 */
     launch(f, s, 4);    /* 2: 4 */
@@ -86,9 +108,12 @@ int main(void)
     launch(f, s, 6); /* 2: 21, six of them captured */
     MUST(cuStreamEndCapture(s, &graph));
     launch(f, s, 1); /* 2: 22 */
+    by_another_thread(begin_capture, captured);
+    launch(f, s, 3); /* 2: 25, three of them while a capture is active somewhere */
+    by_another_thread(end_capture, captured);
+    launch(f, s, 2); /* 2: 27 */
 
-    MUST(pthread_create(&thread, NULL, elsewhere, f)); /* 1: 22, 5: 11 */
-    pthread_join(thread, NULL);
+    by_another_thread(elsewhere, f); /* 1: 22, 5: 11 */
     launch(f, NULL, 1); /* 1: 23 */
 
     pid_t child = fork();

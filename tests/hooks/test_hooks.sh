@@ -73,10 +73,14 @@ for program in "${programs[@]}"; do
     "$launch_checker" "$work"/launches.run/*.tnj || failed=1
     ;;
   prog_short_way)
-    twice short_way "" "$program"
-    grep -q '^failures=0 refused=2 child=0$' "$work/short_way.bare"
-    check "short way: two launches are refused, and the child's" $?
-    "$short_way_checker" "$work"/short_way.run/*.tnj || failed=1
+    # Also where no hook sees the context change.
+    for hidden in "" cuCtxSetCurrent; do
+      name=short_way${hidden:+-unseen}
+      TENURE_TEST_HIDE=$hidden twice "$name" "" "$program"
+      grep -q '^failures=0 refused=2 child=0$' "$work/$name.bare"
+      check "$name: two launches are refused, and the child's" $?
+      "$short_way_checker" "$work/$name.run"/*.tnj || failed=1
+    done
     ;;
   prog_handles)
     twice handles "" "$program"
