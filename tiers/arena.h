@@ -30,6 +30,7 @@ typedef struct tn_arena_options {
     size_t first_bytes;          /* capacity of a region opened when there is none */
     size_t growth_bytes;         /* of one opened beside others; 0: as the first */
     size_t max_regions;          /* at once, at least 1 */
+    size_t planned_blocks;       /* of a region: records made when it is opened, 16 bytes each; 0: as they come. No limit */
     const tn_metadata *metadata; /* NULL: malloc */
 } tn_arena_options;
 
@@ -52,7 +53,7 @@ typedef struct tn_arena tn_arena;
 /* Makes an arena that holds no region yet. ARGUMENT, HOST_MEMORY. */
 TN_MEM_MUST_USE tn_mem_error tn_arena_create(const tn_arena_options *options, tn_arena **arena);
 
-/* Resets, frees the arena and sets *arena to NULL. Where a release fails, its error, and the arena is there still, empty. */
+/* Resets, frees the arena with its records, which it keeps from one region to the next, and sets *arena to NULL. Where a release fails, its error, and the arena is there still, empty. */
 TN_MEM_MUST_USE tn_mem_error tn_arena_destroy(tn_arena **arena);
 
 /* `bytes` bytes whose address is a multiple of `alignment` (0: TN_ALIGNMENT_DEFAULT), valid until freed or reset. *span is empty after an

@@ -8,6 +8,12 @@ tn_stable_span tn_stable_make(void *data, size_t bytes)
     return (tn_stable_span){.tn_stable_address_ = (uintptr_t)data, .tn_stable_bytes_ = bytes};
 }
 
+void tn_stable_put(void *data, size_t bytes, tn_stable_span *span)
+{
+    span->tn_stable_address_ = (uintptr_t)data;
+    span->tn_stable_bytes_ = bytes;
+}
+
 tn_stable_span tn_stable_none(void)
 {
     return tn_stable_make(NULL, 0);

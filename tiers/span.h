@@ -17,6 +17,9 @@ typedef struct tn_device_span {
     size_t bytes;
 } tn_device_span;
 
+/* What the compiler refuses are conversions and accesses by name. Whoever writes a stable span's bytes, by memcpy, a cast or a union, can
+ * still forge one: the type keeps mistakes out, not intent. */
+
 /* The members are closed to everyone but span.c, by what each compiler offers: C++ has private; GCC refuses initialisers by position
  * (designated_init) and Clang those of unavailable members; both refuse the poisoned names, which are all that is left. */
 #if defined(__cplusplus)

@@ -270,6 +270,8 @@ static void *counted_resize(void *self, void *block, size_t old_bytes, size_t ne
     counted_metadata *m = self;
     if (new_bytes != 0 && ++m->calls == m->fail_at)
         return NULL;
+    if (new_bytes > GIB) /* asked of malloc, that is an error of its own under AddressSanitizer */
+        return NULL;
     m->bytes = m->bytes - old_bytes + new_bytes;
     if (new_bytes == 0) {
         free(block);
@@ -279,11 +281,11 @@ static void *counted_resize(void *self, void *block, size_t old_bytes, size_t ne
 }
 
 /* A load and an unload with growth of every structure; false where something was refused. */
-static bool load_and_unload(const tn_metadata *metadata)
+static bool load_and_unload(const tn_metadata *metadata, size_t planned_blocks)
 {
     tn_arena *a = NULL;
     const tn_arena_options options = {.backend = tn_host_backend(host), .tag = "load", .first_bytes = 8 * KIB, .max_regions = 40,
-                                      .metadata = metadata};
+                                      .planned_blocks = planned_blocks, .metadata = metadata};
     if (tn_arena_create(&options, &a) != TN_MEM_OK)
         return false;
     bool all = true;
@@ -321,7 +323,7 @@ START_TEST(every_call_of_the_backend_can_fail)
     uint64_t nth = 1;
     for (;; nth++) {
         tn_host_fail(host, TN_HOST_ANY, nth);
-        bool all = load_and_unload(NULL);
+        bool all = load_and_unload(NULL, 0);
         tn_host_fail(host, TN_HOST_ANY, 0);
         ck_assert_uint_eq(fixture_journal_live(host, "load"), 0);
         fixture_check_conservation(host);
@@ -334,16 +336,87 @@ END_TEST
 
 START_TEST(every_call_for_metadata_can_fail)
 {
-    counted_metadata counted = {.fail_at = 1};
-    const tn_metadata metadata = {counted_resize, &counted};
-    for (;; counted.fail_at++, counted.calls = 0) {
-        bool all = load_and_unload(&metadata);
-        ck_assert_uint_eq(counted.bytes, 0);
-        ck_assert_uint_eq(fixture_journal_live(host, "load"), 0);
-        if (all)
-            break;
+    for (size_t planned = 0; planned <= 20; planned += 20) {
+        counted_metadata counted = {.fail_at = 1};
+        const tn_metadata metadata = {counted_resize, &counted};
+        for (;; counted.fail_at++, counted.calls = 0) {
+            bool all = load_and_unload(&metadata, planned);
+            ck_assert_uint_eq(counted.bytes, 0);
+            ck_assert_uint_eq(fixture_journal_live(host, "load"), 0);
+            if (all)
+                break;
+        }
+        ck_assert_uint_gt(counted.fail_at, 10);
     }
-    ck_assert_uint_gt(counted.fail_at, 10);
+}
+END_TEST
+
+static void fill(tn_arena *a, size_t blocks)
+{
+    for (size_t i = 0; i < blocks; i++) {
+        tn_stable_span span;
+        expect_ok(tn_arena_take(a, 256, 0, &span));
+    }
+}
+
+START_TEST(what_was_planned_for_is_there_before_the_first_take)
+{
+    counted_metadata counted = {0};
+    const tn_metadata metadata = {counted_resize, &counted};
+    expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(host), .tag = "arena", .first_bytes = MIB, .max_regions = 2,
+                                                  .planned_blocks = 100, .metadata = &metadata},
+                              &arena));
+    expect_ok(tn_arena_open_region(arena, 0));
+    size_t calls = counted.calls;
+    fill(arena, 100);
+    ck_assert_uint_eq(counted.calls, calls);
+    fill(arena, 1); /* the plan is no limit */
+    ck_assert_uint_gt(counted.calls, calls);
+    expect_ok(tn_arena_destroy(&arena));
+    ck_assert_uint_eq(counted.bytes, 0);
+}
+END_TEST
+
+START_TEST(a_refill_asks_for_no_metadata)
+{
+    counted_metadata counted = {0};
+    const tn_metadata metadata = {counted_resize, &counted};
+    for (int discipline = TN_ARENA_MODEL; discipline <= TN_ARENA_ENGINE; discipline++) {
+        expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(host), .tag = "arena", .first_bytes = 64 * KIB,
+                                                      .max_regions = 10, .discipline = (tn_arena_discipline)discipline, .metadata = &metadata},
+                                  &arena));
+        fill(arena, 2000);
+        size_t calls = counted.calls, bytes = counted.bytes;
+        for (int i = 0; i < 3; i++) {
+            expect_ok(tn_arena_reset(arena));
+            ck_assert_uint_eq(fixture_journal_live(host, "arena"), 0);
+            fill(arena, 2000);
+        }
+        ck_assert_uint_eq(counted.calls, calls);
+        ck_assert_uint_eq(counted.bytes, bytes);
+        expect_ok(tn_arena_destroy(&arena));
+        ck_assert_uint_eq(counted.bytes, 0);
+    }
+}
+END_TEST
+
+START_TEST(more_planned_blocks_than_memory_open_nothing)
+{
+    counted_metadata counted = {0};
+    const tn_metadata metadata = {counted_resize, &counted};
+    tn_stable_span span;
+    for (size_t planned = SIZE_MAX; planned > SIZE_MAX / 64; planned /= 2) {
+        expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(host), .tag = "arena", .first_bytes = MIB,
+                                                      .max_regions = 1, .planned_blocks = planned, .metadata = &metadata},
+                                  &arena));
+        expect_error(TN_MEM_E_HOST_MEMORY, tn_arena_open_region(arena, 0));
+        expect_error(TN_MEM_E_HOST_MEMORY, tn_arena_take(arena, 1, 0, &span));
+        ck_assert_ptr_null(tn_stable_data(span));
+        ck_assert_uint_eq(stats_now().regions, 0);
+        expect_ok(tn_arena_destroy(&arena));
+        ck_assert_uint_eq(counted.bytes, 0);
+    }
+    ck_assert_uint_eq(tn_host_journal_length(host), 0);
 }
 END_TEST
 
@@ -366,5 +439,8 @@ int main(void)
     tcase_add_test(tests, a_refused_release_is_counted_and_tried_again);
     tcase_add_test(tests, every_call_of_the_backend_can_fail);
     tcase_add_test(tests, every_call_for_metadata_can_fail);
+    tcase_add_test(tests, what_was_planned_for_is_there_before_the_first_take);
+    tcase_add_test(tests, a_refill_asks_for_no_metadata);
+    tcase_add_test(tests, more_planned_blocks_than_memory_open_nothing);
     return fixture_run("arena", tests);
 }
