@@ -22,6 +22,7 @@ typedef struct suite_subject {
     size_t (*wrong)(void *self, const void *at, uint32_t word, size_t bytes);
     /* Bytes that the subject's device has in use, by an account that is not the backend's; NULL: there is none. */
     size_t (*physical)(void *self);
+    size_t slack; /* bytes that small blocks may find in what is in use already, so that the account need not rise by them */
     /* The n-th driver call from now fails, and with `lasting` all behind it; 0: none. Whether it came. NULL: no faults. */
     void (*fail)(void *self, uint64_t nth, bool lasting);
     bool (*failed)(void *self);
