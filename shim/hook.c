@@ -38,6 +38,9 @@ static pthread_key_t thread_end;
 static _Atomic uint32_t thread_serial;
 static tn_hot before_start = {.generation = 1};
 tn_hot *tn_hot_page = &before_start;
+#ifdef TENURE_BENCH_ASIDE
+__attribute__((visibility("default"))) volatile int tenure_bench_aside;
+#endif
 static _Atomic uint64_t resolved_early[TN_API_COUNT];
 static struct { uint32_t what; char text[480]; } coverage_early[EARLY_LINES];
 static _Atomic int coverage_early_count;

@@ -35,9 +35,23 @@
  * where a program holds a weak reference to a CUDA name, links no CUDA, and calls it all the same. */
 #define TN_NOT_INITIALIZED 3
 
+/* A build for benchmarks only can be told to step aside: what recording costs is then the difference between two parts of one process,
+ * and not between two processes, which differ by several per cent in where their memory lies. */
+#ifdef TENURE_BENCH_ASIDE
+extern TN_EXPORT volatile int tenure_bench_aside;
+#define TN_STEP_ASIDE(name, args, real)                                \
+    if (tenure_bench_aside) {                                          \
+        __typeof__(&TN_EXPORTED(name)) aside_ = (real);                \
+        if (aside_) return aside_ args;                                \
+    }
+#else
+#define TN_STEP_ASIDE(name, args, real)
+#endif
+
 /* The body of every hook: `real` is an expression for the real function. */
 #define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \
     {                                                                                     \
+        TN_STEP_ASIDE(name, args, real)                                                   \
         tn_hook_frame tn_frame_;                                                               \
         tn_enter(TN_F, TN_API_##name, ptds, __builtin_return_address(0),                  \
                  __builtin_frame_address(0));                                             \

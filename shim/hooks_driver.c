@@ -16,6 +16,7 @@
 #define TN_LAUNCH(variant, name, params, args, function, into)                                                                  \
     CUresult TN_EXPORTED(name) params                                                                                           \
     {                                                                                                                           \
+        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                 \
         tn_thread *thread_ = &tn_self;                                                                                          \
         if (tn_launch_is_short(thread_, function) && tn_real.name) {                                                            \
             CUresult r = tn_real.name args;                                                                                     \

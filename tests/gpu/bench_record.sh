@@ -1,7 +1,8 @@
 #!/bin/bash
 # What `tenure record` costs on a card: the nanoseconds added to whole calls (bench_calls, bare and recorded batches in turns), the journal's
-# bytes per event in the same loops, and the decode steps of a PyTorch model (bench_torch_pairs.py). STAGE is the folder that
-# scripts/stage makes. OUT receives calls.jsonl, torch.json, bench.json (everything, with the machine) and table.txt. Under three minutes.
+# bytes per event in the same loops, and the decode steps of a PyTorch model (bench_torch_pairs.py), bare and recorded processes and, more exactly, within one process.
+# STAGE is the folder that scripts/stage makes. OUT receives calls.jsonl, torch.json, torch_aside.json, bench.json (everything, with
+# the machine) and table.txt. Under three minutes.
 # Exit code 1 where a part failed or a target was missed: 400 ns added to a call, 1 % to a decode step.
 set -u
 
@@ -75,17 +76,23 @@ for operation in plain async launch copy; do
 	fi
 done
 
-mkdir "$work/torch"
-budget=$(($(left) - 15))
-if ! timeout -k 5 $((budget + 10)) python3 "$here/bench_torch_pairs.py" --library "$library" --runs "$work/torch" --json "$out/torch.json" \
-	--pairs 10 --seconds "$budget" >"$work/torch.txt" 2>"$out/torch.err"; then
-	fail "the decode steps: a part failed, fewer than 10 pairs were made, tokens differ, or more than 1 % was added"
-	tail -n 5 "$out/torch.err"
-fi
+# decode NAME SECONDS ARGUMENT...: ten pairs of the decode steps, figures in NAME.json.
+decode() {
+	local name=$1 limit=$2
+	shift 2
+	mkdir "$work/$name"
+	if ! timeout -k 5 $((limit + 20)) python3 "$here/bench_torch_pairs.py" --runs "$work/$name" --json "$out/$name.json" \
+		--pairs 10 --seconds "$limit" "$@" >"$work/$name.txt" 2>"$out/$name.err"; then
+		fail "the decode steps ($name): a part failed, fewer than 10 pairs were made, tokens differ, or more than 1 % was added"
+		tail -n 5 "$out/$name.err"
+	fi
+	[ -s "$out/$name.err" ] || rm -f "$out/$name.err"
+}
+decode torch $((($(left) - 10) * 11 / 20)) --library "$library"
+decode torch_aside $(($(left) - 10)) --library "$stage/tests/gpu/libtenure_aside.so" --aside
 
 python3 "$here/bench_table.py" "$out" "$limit_ns" "${gpu:-none}" | tee -a "$out/table.txt"
 [ "${PIPESTATUS[0]}" = 0 ] || failed=1
-tee -a "$out/table.txt" <"$work/torch.txt"
-[ -s "$out/torch.err" ] || rm -f "$out/torch.err"
+cat "$work/torch.txt" "$work/torch_aside.txt" | tee -a "$out/table.txt"
 echo "took $SECONDS s; figures in $out" | tee -a "$out/table.txt"
 exit $failed

@@ -20,7 +20,7 @@ def read(path, parse, otherwise):
 def main():
     out, limit, gpu = sys.argv[1], float(sys.argv[2]), sys.argv[3]
     rows = read(os.path.join(out, "calls.jsonl"), lambda lines: [json.loads(line) for line in lines], [])
-    torch = read(os.path.join(out, "torch.json"), json.load, None)
+    torch, aside = (read(os.path.join(out, name), json.load, None) for name in ("torch.json", "torch_aside.json"))
     print(f"{'WHAT':<58}{'CLOCK':<6}{'MEDIAN':>9}{'P10':>9}{'P90':>9}{'MEAN':>9}  ns per call")
     for r in rows:
         if r["group"] == "calls" or (r["group"] == "calls_null" and r["case"].endswith("added")):
@@ -32,7 +32,7 @@ def main():
     with open(os.path.join(out, "bench.json"), "w", encoding="utf-8") as sink:
         json.dump({"schema": "tenure-bench/1", "command": "tests/gpu/bench_record.sh",
                    "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                   "machine": {"cores": os.cpu_count(), "kernel": platform.release()}, "gpu": gpu, "results": rows, "torch": torch},
+                   "machine": {"cores": os.cpu_count(), "kernel": platform.release()}, "gpu": gpu, "results": rows, "torch": torch, "torch_aside": aside},
                   sink, indent=1)
     added = [r for r in rows if r["group"] == "calls" and r["clock"] == "wall" and r["case"].endswith("added")]
     over = [f"{r['case']} {r['median']:.0f}" for r in added if r["median"] > limit]

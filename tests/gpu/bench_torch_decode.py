@@ -1,14 +1,16 @@
 """Times decode steps of a small transformer in PyTorch; bench_torch_pairs.py compares bare and recorded ones.
 
-Builds its models, prints {"ready": version}, and then for each line on standard input one JSON object: the microseconds of every
-step and a digest of the tokens, for each variant. A variant is a batch size, with or without
-a CUDA graph. The model is written with plain torch operators and has a KV cache; every allocation goes through PyTorch's
+Builds its models, prints {"ready": version, "variants": names}, and then answers each line VARIANT-NUMBER ASIDE on standard input with
+one JSON object: the microseconds of every step and a digest of the tokens. A variant is a batch size, with or without
+a CUDA graph. ASIDE is 1 or 0 for a library that can step aside (libtenure_aside.so), whose switch is then set so for these steps. The model
+is written with plain torch operators and has a KV cache; every allocation goes through PyTorch's
 default caching allocator. Eager steps launch more than a hundred kernels each, so the host is what they wait for, and what
 stands in front of every call is seen as fully as it can be.
 
 usage: bench_torch_decode.py [--steps N] [--warmup N] [--layers N] [--device cuda|cpu]
 """
 import argparse
+import ctypes
 import json
 import math
 import sys
@@ -105,6 +107,14 @@ def captured(model):
     return graph
 
 
+def switch():
+    """The switch of a library that can step aside, or None."""
+    try:
+        return ctypes.c_int.in_dll(ctypes.CDLL(None), "tenure_bench_aside")
+    except ValueError:
+        return None
+
+
 def build(options):
     """The variants: name -> (model, what makes one step of it)."""
     variants = {}
@@ -133,10 +143,14 @@ def main():
         variants = build(options)
         for model, step in variants.values():
             timed(model, step, options.warmup)
-        print(json.dumps({"ready": torch.__version__}), flush=True)
-        for _ in sys.stdin:
-            slices = {name: timed(*variant, options.steps) for name, variant in variants.items()}
-            print(json.dumps({name: {"times": times, "digest": digest} for name, (times, digest) in slices.items()}), flush=True)
+        print(json.dumps({"ready": torch.__version__, "variants": list(variants)}), flush=True)
+        aside = switch()
+        for line in sys.stdin:
+            number, value = line.split()
+            if aside is not None:
+                aside.value = int(value)
+            times, digest = timed(*list(variants.values())[int(number)], options.steps)
+            print(json.dumps({"times": times, "digest": digest}), flush=True)
 
 
 if __name__ == "__main__":
