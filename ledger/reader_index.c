@@ -32,6 +32,14 @@ static void add_counters(tn_reader *r, const unsigned char *chunk)
             r->counters[i] += blocks[slot * TN_COUNTERS + i];
 }
 
+/* Launches that were counted in their event alone: by row `api` in the low half of `addr`, by row `result` in the high one. */
+static void add_calls(tn_reader *r, const tn_event *e)
+{
+    r->counters[e->api] += (uint32_t)e->addr;
+    if (e->result > 0 && (uint32_t)e->result < TN_API_MAX)
+        r->counters[e->result] += e->addr >> 32;
+}
+
 static tn_error take_event_chunk(tn_reader *r, uint64_t offset, const tn_chunk_header *head, size_t *room)
 {
     if (r->event_chunk_count == *room) {
@@ -96,6 +104,8 @@ static tn_error split_events(tn_reader *r)
                 continue;
             }
             r->event_count++;
+            if (e->type == TN_EV_WORK)
+                add_calls(r, e);
             if (e->tsc >= latest) {
                 latest = e->tsc;
                 chunk->rising[i / 64] |= (uint64_t)1 << i % 64;

@@ -80,6 +80,16 @@ static void look_up(void *handle, tn_driver_functions *fn)
 #undef TN_HELPER
 }
 
+void tn_driver_hot(void)
+{
+    tn_hot *hot = tn_hot_page;
+    hot->launch[TN_SHORT_cuLaunchKernel] = (void (*)(void))tn_real.cuLaunchKernel;
+    hot->launch[TN_SHORT_cuLaunchKernel_ptsz] = (void (*)(void))tn_real.cuLaunchKernel_ptsz;
+    hot->launch[TN_SHORT_cuLaunchKernelEx] = (void (*)(void))tn_real.cuLaunchKernelEx;
+    hot->launch[TN_SHORT_cuLaunchKernelEx_ptsz] = (void (*)(void))tn_real.cuLaunchKernelEx_ptsz;
+    hot->get_current = (int (*)(void **))(void (*)(void))tn_real.cuCtxGetCurrent;
+}
+
 static void publish(const tn_driver_functions *fn, const tn_module_info *m)
 {
     snprintf(driver_path, sizeof driver_path, "%s", m->path);
@@ -92,6 +102,7 @@ static void publish(const tn_driver_functions *fn, const tn_module_info *m)
 #undef TN_DRIVER
     tn_real = *fn;
     TN_PLANT_POINT(functions, &tn_real);
+    tn_driver_hot();
 }
 
 static int bind_driver(void *handle, const char *path)
@@ -189,6 +200,7 @@ void tn_driver_forget(void)
     int nvml_gone = atomic_load_explicit(&nvml_state, memory_order_acquire) == BOUND && is_gone(nvml, nvml_base);
     if (driver_gone && atomic_compare_exchange_strong(&driver_state, &bound, BINDING)) {
         memset(&tn_real, 0, sizeof tn_real);
+        tn_driver_hot();
         memset(by_address, 0, sizeof by_address);
         atomic_store_explicit(&driver_state, UNBOUND, memory_order_release);
     }

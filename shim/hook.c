@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ledger/control_format.h"
 #include "phaseguard/call_name.h"
 #include "shim/bypass.h"
 #include "shim/callsite.h"
@@ -190,15 +191,17 @@ static uint8_t hidden[TN_API_COUNT];
 static void hide_rows(void)
 {
     const char *text = secure_getenv("TENURE_TEST_HIDE"); /* names without variant suffixes, separated by commas */
+    int launches = 0;
     for (const char *name = text; name && *name;) {
         size_t length = strcspn(name, ",");
         for (int api = 1; length && api < TN_API_COUNT; api++) {
             if (!tn_call_is_named(tn_api_rows[api].name, name, length)) continue;
             hidden[api] = 1;
-            tn_hot_page->hidden_launches |= never_waits[api];
+            launches |= never_waits[api];
         }
         name += length + (name[length] == ',');
     }
+    if (launches) atomic_fetch_add(&tn_hot_page->long_way, 1);
     if (text && *text) tn_coverage(TN_COV_TURNED_OFF, "hooks named by TENURE_TEST_HIDE, by a test");
 }
 
@@ -217,6 +220,7 @@ static int start(void)
     if (!hot || madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     atomic_store(&hot->generation, 1);
     tn_hot_page = hot;
+    tn_driver_hot();
     own_folder(folder, sizeof folder, path, sizeof path);
     tn_journal_options o = {.run_dir = run_folder,
                             .max_bytes = journal_limit(),
@@ -231,6 +235,7 @@ static int start(void)
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
     tn_phase_start(journal);
     hot->attention = tn_attention;
+    if (__atomic_load_n(tn_attention, __ATOMIC_RELAXED) & TN_ATTENTION_CALLS) atomic_fetch_add(&hot->long_way, 1);
     atomic_store(&hot->own, 1);
     hide_rows();
     write_tables();

@@ -36,8 +36,8 @@ typedef struct tn_thread {
         void *context;        /* of a default stream; else NULL */
         uint64_t generation;
     } work;
-    uint64_t *counters;
     uint64_t stamp;           /* of the last event */
+    uint64_t *counters;
     int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     tn_outer outer;           /* the hook that names the site of what is recorded now */

@@ -18,9 +18,12 @@
     {                                                                                                                           \
         TN_STEP_ASIDE(name, args, tn_real.name)                                                                                 \
         tn_thread *thread_ = &tn_self;                                                                                          \
-        if (tn_launch_is_short(thread_, function) && tn_real.name) {                                                            \
-            CUresult r = tn_real.name args;                                                                                     \
-            if (r != 0 || !tn_launch_add(thread_, TN_API_##name, tn_launch_stream(into, variant)))                              \
+        __typeof__(&TN_EXPORTED(name)) short_ = NULL;                                                                           \
+        if (tn_launch_is_short(thread_, function))                                                                              \
+            short_ = (__typeof__(short_))thread_->hot->launch[TN_SHORT_##name];                                                 \
+        if (__builtin_expect(short_ != NULL, 1)) {                                                                              \
+            CUresult r = short_ args;                                                                                           \
+            if (__builtin_expect(r != 0 || !tn_launch_add(thread_, TN_API_##name, tn_launch_stream(into, variant)), 0))         \
                 rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into); \
             return r;                                                                                                           \
         }                                                                                                                       \

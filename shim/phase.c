@@ -158,7 +158,9 @@ static int count_call(tn_hook_frame *f)
     for (int i = 0; i < TRIGGERS; i++) {
         if (!(watched[f->api] & 1 << i) || 1 + atomic_fetch_add(&calls[i], 1) != fires_at[i]) continue;
         if (move(f, i ? TN_PHASE_SERVING : TN_PHASE_PLANNING, TN_CAUSE_CALL, tn_stamp()) > 0) reading = TN_READ_PHASE;
-        if (atomic_fetch_sub(&armed, 1) == 1) __atomic_fetch_and(tn_attention, ~(uint32_t)TN_ATTENTION_CALLS, __ATOMIC_ACQ_REL);
+        if (atomic_fetch_sub(&armed, 1) != 1) continue;
+        __atomic_fetch_and(tn_attention, ~(uint32_t)TN_ATTENTION_CALLS, __ATOMIC_ACQ_REL);
+        atomic_fetch_sub(&tn_hot_page->long_way, 1);
     }
     return reading;
 }

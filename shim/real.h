@@ -54,6 +54,8 @@ void *tn_driver_hook_of(const void *real, int *api);
 void tn_nvml_bind(void *handle);
 /* After a dlclose: forgets a driver or an NVML that has been unloaded; the next look-up or call binds anew. */
 void tn_driver_forget(void);
+/* Puts the functions that launches need on the hot page (shim/hot.h): when the page or the driver is a new one. */
+void tn_driver_hot(void);
 /* For the atfork handler of the child. */
 void tn_driver_after_fork(void);
 /* What the next object in the global scope defines under a hook's name, or NULL; for calls that no driver answers. */

@@ -206,11 +206,11 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
 void rec_launch_begin(tn_hook_frame *f, const void *function)
 {
     if (f->nested || !function) return;
-    _Atomic uint64_t *place = tn_known_place(function);
+    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(function)];
     f->window.warm = atomic_load_explicit(place, memory_order_relaxed) == (uint64_t)function;
     if (!f->window.warm) {
         f->window.warm = !is_new(functions, (uint64_t)function);
-        if (!tn_hot_page->hidden_launches) atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
+        if (!atomic_load_explicit(&tn_hot_page->long_way, memory_order_relaxed)) atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
     }
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
     else if (atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
@@ -221,7 +221,7 @@ void rec_launch_refused(tn_hook_frame *f, const void *function)
     if (f->nested || !function || f->window.warm) return;
     unsigned at = (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 40);
     for (unsigned i = 0; i <= PLACES; i++) {
-        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : tn_known_place(function);
+        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &tn_hot_page->known[tn_known_place(function)];
         uint64_t expected = (uint64_t)function;
         atomic_compare_exchange_strong(place, &expected, 0);
     }
