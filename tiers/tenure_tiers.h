@@ -10,6 +10,8 @@
 #include "tiers/backend_driver.h"
 #include "tiers/backend_pinned.h"
 #include "tiers/backend_vmm.h"
+#include "tiers/block.h"
+#include "tiers/block_pool.h"
 #include "tiers/cuda_calls.h"
 #include "tiers/cuda_error.h"
 #include "tiers/error.h"

@@ -86,4 +86,36 @@ all stable_not_taken_for_a_device_span_unsaid \
   "void f($stable) { copy(s); }" \
   'incompatible type' 'incompatible type' 'could not convert'
 
+block='tn_block_pool *pool, tn_block *b'
+all block_released_by_its_number \
+  "tn_mem_error f($block) { return tn_block_pool_release(pool, b, 0, 0); }" \
+  "tn_mem_error f($block) { uint32_t id = tn_block_id(b); return tn_block_pool_release(pool, (tn_block)id, 0, 0); }" \
+  'conversion to non-scalar' 'arithmetic or pointer type is required' 'no matching function'
+all block_handed_over_by_value \
+  "tn_mem_error f($block) { return tn_block_pool_release(pool, b, 0, 0); }" \
+  "tn_mem_error f($block) { return tn_block_pool_release(pool, *b, 0, 0); }" \
+  'incompatible type' 'incompatible type' 'cannot convert'
+all block_made_by_position \
+  "tn_mem_error f($block) { (void)b; return tn_block_pool_release(pool, 0, 0, 0); }" \
+  "tn_mem_error f($block) { (void)b; tn_block c = {1, 2, 3, 4}; return tn_block_pool_release(pool, &c, 0, 0); }" \
+  'designated_init' 'unavailable' 'could not convert|no matching|private'
+all block_made_by_name \
+  "tn_mem_error f($block) { (void)b; return tn_block_pool_release(pool, 0, 0, 0); }" \
+  "tn_mem_error f($block) { (void)b; tn_block c = {.tn_block_id_ = 1}; return tn_block_pool_release(pool, &c, 0, 0); }" \
+  'poisoned' 'poisoned' 'poisoned'
+all block_turned_into_another \
+  "bool f($block) { (void)pool; return tn_block_is_empty(b); }" \
+  "bool f($block) { (void)pool; b->tn_block_id_ = 1; return tn_block_is_empty(b); }" \
+  'poisoned' 'poisoned' 'poisoned'
+all block_taken_for_a_stable_span \
+  "void f($block) { tn_stable_span s; if (tn_block_pool_span(pool, b, &s) == TN_MEM_OK) launch(s); }" \
+  "void f($block) { (void)pool; launch(*b); }" \
+  'incompatible type' 'incompatible type' 'could not convert'
+forbid block_copied_in_cxx g++ cc 'use of deleted' \
+  "void f(tn_block *b) { tn_block c(static_cast<tn_block &&>(*b)); (void)tn_block_is_empty(&c); }" \
+  "void f(tn_block *b) { tn_block c(*b); (void)tn_block_is_empty(&c); }"
+forbid block_assigned_in_cxx g++ cc 'use of deleted' \
+  "void f(tn_block *b, tn_block *c) { (void)tn_block_move(b, c); }" \
+  "void f(tn_block *b, tn_block *c) { *c = *b; }"
+
 exit $bad
