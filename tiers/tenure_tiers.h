@@ -16,6 +16,8 @@
 #include "tiers/cuda_error.h"
 #include "tiers/error.h"
 #include "tiers/metadata.h"
+#include "tiers/packed.h"
+#include "tiers/packed_plan.h"
 #include "tiers/scratch.h"
 #include "tiers/span.h"
 #include "tiers/work_mark.h"

@@ -1,0 +1,269 @@
+#include <sched.h>
+
+#include "tiers/packed_state.h"
+#include "tiers/span_make.h"
+
+/* Of a take that meets others half way: microseconds, less than a block from elsewhere costs; then a little longer, for a thread that was
+ * stopped there. */
+#define TRIES_AT_ONCE 64
+#define TRIES 80
+
+typedef enum outcome { TAKEN, ALIVE, IN_THE_WAY, WAITS, BUSY } outcome;
+
+/* One hand-out under way. */
+typedef struct attempt {
+    tn_packed *packed;
+    uint64_t queue;
+    tn_packed_refusal refusal; /* of the candidate that is looked at */
+} attempt;
+
+/* The first slot to be waited for is the one that is named. */
+static outcome refuse(attempt *a, outcome outcome, tn_packed_cause cause, uint32_t slot)
+{
+    if (cause == TN_PACKED_NOT_CLEAN && a->refusal.cause == cause)
+        return outcome;
+    a->refusal.cause = cause;
+    a->refusal.slot = slot;
+    return outcome;
+}
+
+/* The slot is the caller's. Whether its bytes may be used; else what is to be waited for is noted. */
+static bool is_clean(attempt *a, uint32_t slot)
+{
+    tn_packed *p = a->packed;
+    tn_work_set *set = &p->places[slot].set;
+    if (set->count == 0 || tn_work_set_is_ready(set, &p->work, a->queue))
+        return true;
+    tn_work_set_merge(&a->refusal.wait_for, &p->work, set);
+    return false;
+}
+
+/* Ends the take's hold on a slot. */
+static void give_back(place *p, unsigned status)
+{
+    uint64_t state = load_state(p);
+    __atomic_store_n(&p->claimer, NULL, __ATOMIC_RELAXED);
+    store_state(p, with_status(state, status));
+}
+
+/* Claims the slot that was seen to have `cell`, which the candidate needs; it is the caller's only where TAKEN. */
+static outcome claim_other(attempt *a, uint32_t slot, uint32_t cell, unsigned *was)
+{
+    place *other = &a->packed->places[slot];
+    uint64_t seen = load_state(other);
+    *was = status_of(seen);
+    if (*was == LIVE)
+        return refuse(a, IN_THE_WAY, TN_PACKED_IN_THE_WAY, slot);
+    if (*was == FREED && holds_of(seen))
+        return refuse(a, IN_THE_WAY, TN_PACKED_HELD, slot);
+    if (*was == CLAIMED || !claim_place(other, &seen))
+        return refuse(a, BUSY, TN_PACKED_RACE, slot);
+    outcome result = TAKEN;
+    if (tn_packed_cells_owner(&a->packed->cells, cell, NULL) != slot + 1) /* it passed on before the claim; now it cannot */
+        result = refuse(a, BUSY, TN_PACKED_RACE, slot);
+    else if (!is_clean(a, slot))
+        result = refuse(a, WAITS, TN_PACKED_NOT_CLEAN, slot);
+    if (result != TAKEN)
+        give_back(other, *was);
+    return result;
+}
+
+/* The slots that a take has claimed. */
+typedef struct claimed {
+    uint32_t head;
+    bool untouched; /* there are cells that no slot ever had */
+} claimed;
+
+static void keep_claimed(attempt *a, claimed *list, uint32_t slot, unsigned was)
+{
+    place *other = &a->packed->places[slot];
+    __atomic_store_n(&other->claimer, a, __ATOMIC_RELAXED);
+    other->was = was;
+    other->next = list->head;
+    list->head = slot;
+}
+
+/* Claims every slot that has cells of the candidate's. Where one must be waited for it goes on to look only: one that is live is in the way
+ * all the same. */
+static outcome claim_all(attempt *a, uint32_t candidate, outcome result, claimed *list)
+{
+    tn_packed *p = a->packed;
+    tn_packed_range range = p->places[candidate].range;
+    for (uint32_t at = range.first; at < range.end && (result == TAKEN || result == WAITS);) {
+        uint32_t next, owner = tn_packed_cells_owner(&p->cells, at, &next), slot = owner - 1;
+        if (owner == 0 || slot == candidate || __atomic_load_n(&p->places[slot].claimer, __ATOMIC_RELAXED) == a) {
+            list->untouched |= owner == 0;
+            at = next;
+            continue;
+        }
+        unsigned was;
+        outcome met = claim_other(a, slot, at, &was);
+        if (met == TAKEN && result == TAKEN)
+            keep_claimed(a, list, slot, was);
+        else if (met == TAKEN)
+            give_back(&p->places[slot], was);
+        else
+            result = met;
+        at = was == FREED ? p->places[slot].range.end : next;
+    }
+    return result;
+}
+
+/* Cells that no slot ever had go to whoever is first. False where another was; what was got so far then stays with the candidate, FREE. */
+static bool take_untouched(tn_packed *p, uint32_t candidate)
+{
+    tn_packed_range range = p->places[candidate].range;
+    for (uint32_t at = range.first, next; at < range.end; at = next)
+        if (tn_packed_cells_owner(&p->cells, at, &next) == 0 && !tn_packed_cells_take_untouched(&p->cells, at, candidate))
+            return false;
+    return true;
+}
+
+/* Gets the cells of a claimed slot that has not all of them, where `result`, of what it has, is TAKEN. All or nothing. */
+static outcome take_cells(attempt *a, uint32_t candidate, outcome result)
+{
+    tn_packed *p = a->packed;
+    place *taker = &p->places[candidate];
+    claimed list = {.head = TN_PACKED_NO_SLOT};
+    result = claim_all(a, candidate, result, &list);
+    if (result == TAKEN && list.untouched && !take_untouched(p, candidate))
+        result = refuse(a, BUSY, TN_PACKED_RACE, TN_PACKED_NO_SLOT);
+    if (result == TAKEN)
+        tn_packed_cells_pass(&p->cells, taker->range, candidate);
+    while (list.head != TN_PACKED_NO_SLOT) {
+        place *other = &p->places[list.head];
+        list.head = other->next;
+        /* Its work is not known to be done, only to be before the taker's: that goes for who comes after the taker too. */
+        if (result == TAKEN && other->set.count > 0)
+            tn_work_set_merge(&taker->set, &p->work, &other->set);
+        give_back(other, result == TAKEN ? FREE : other->was);
+    }
+    return result;
+}
+
+static outcome try_slot(attempt *a, uint32_t slot, size_t bytes)
+{
+    place *candidate = &a->packed->places[slot];
+    uint64_t seen = load_state(candidate);
+    if (status_of(seen) == LIVE)
+        return refuse(a, ALIVE, TN_PACKED_ALL_ALIVE, slot);
+    if (status_of(seen) == CLAIMED || !claim_place(candidate, &seen))
+        return refuse(a, BUSY, TN_PACKED_RACE, slot);
+    outcome result = TAKEN;
+    if (!is_clean(a, slot))
+        result = refuse(a, WAITS, TN_PACKED_NOT_CLEAN, slot);
+    if (status_of(seen) == FREE)
+        result = take_cells(a, slot, result);
+    if (result == TAKEN) {
+        __atomic_store_n(&candidate->asked, bytes, __ATOMIC_RELAXED);
+        seen = with_status(seen, LIVE) + TAKE;
+    }
+    store_state(candidate, seen);
+    return result;
+}
+
+/* What refuses the whole: a wait would do for one candidate; else what was met half way is asked again; else what is in the way. */
+static unsigned weight(outcome o)
+{
+    return o == WAITS ? 3 : o == BUSY ? 2 : o == IN_THE_WAY ? 1 : 0;
+}
+
+/* The lowest ordinal of the class that is to be had. The refusal kept is the first of its weight. */
+static outcome try_class(attempt *a, size_class *class, size_t bytes, uint32_t *slot, tn_packed_refusal *refusal)
+{
+    uint32_t lowest = __atomic_load_n(&class->lowest, __ATOMIC_RELAXED), live = lowest;
+    outcome worst = ALIVE;
+    bool any = false;
+    /* Those below `lowest` are looked at last, for where threads cross it may be a little late. */
+    for (uint32_t i = 0; i < class->count; i++) {
+        uint32_t ordinal = lowest + i < class->count ? lowest + i : lowest + i - class->count;
+        a->refusal.cause = TN_PACKED_NOT_REFUSED;
+        a->refusal.wait_for.count = 0;
+        outcome met = try_slot(a, class->first + ordinal, bytes);
+        live += met == ALIVE && ordinal == live;
+        if (met == TAKEN) {
+            if (ordinal == live)
+                __atomic_store_n(&class->lowest, ordinal + 1, __ATOMIC_RELAXED);
+            *slot = class->first + ordinal;
+            return TAKEN;
+        }
+        if (!any || weight(met) > weight(worst)) {
+            any = true;
+            worst = met;
+            *refusal = a->refusal;
+        }
+    }
+    return worst;
+}
+
+static size_class *find_class(const tn_packed *p, uint32_t site, size_t bytes)
+{
+    if (site >= p->site_count)
+        return NULL;
+    for (uint32_t i = p->site_classes[site]; i < p->site_classes[site + 1]; i++)
+        if (p->classes[i].bytes >= bytes)
+            return &p->classes[i];
+    return NULL;
+}
+
+static void note_diverged(tn_packed *p, const tn_packed_refusal *refusal)
+{
+    if (__atomic_fetch_add(&p->diverged, 1, __ATOMIC_RELAXED) > 0)
+        return;
+    p->first_diverged = *refusal;
+    __atomic_store_n(&p->first_diverged_is_there, 1, __ATOMIC_RELEASE);
+}
+
+static tn_mem_error answer(tn_packed *p, outcome result, tn_packed_refusal *refusal, tn_packed_refusal *why)
+{
+    if (refusal->slot != TN_PACKED_NO_SLOT)
+        refusal->slot_site = p->slots[refusal->slot].site;
+    if (result == WAITS) {
+        __atomic_fetch_add(&p->must_waits, 1, __ATOMIC_RELAXED);
+    } else {
+        refusal->wait_for.count = 0;
+        note_diverged(p, refusal);
+    }
+    if (why != NULL)
+        *why = *refusal;
+    return result == WAITS ? TN_MEM_E_MUST_WAIT : TN_MEM_E_DIVERGED;
+}
+
+tn_mem_error tn_packed_take(tn_packed *packed, uint32_t site, size_t bytes, uint64_t queue, tn_stable_span *span, tn_packed_refusal *why)
+{
+    if (packed == NULL || span == NULL)
+        return TN_MEM_E_ARGUMENT;
+    *span = tn_stable_none();
+    if (bytes == 0)
+        return TN_MEM_E_ARGUMENT;
+    attempt a;
+    a.packed = packed;
+    a.queue = queue;
+    a.refusal.site = site;
+    a.refusal.bytes = bytes;
+    a.refusal.slot_site = 0;
+    a.refusal.cause = TN_PACKED_NOT_REFUSED;
+    size_class *class = find_class(packed, site, bytes);
+    tn_packed_refusal refusal;
+    if (class == NULL) {
+        outcome none = refuse(&a, IN_THE_WAY, TN_PACKED_NO_CLASS, TN_PACKED_NO_SLOT);
+        return answer(packed, none, &a.refusal, why);
+    }
+    outcome result = BUSY;
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t slot = TN_PACKED_NO_SLOT;
+        result = try_class(&a, class, bytes, &slot, &refusal);
+        if (result == TAKEN) {
+            *span = tn_stable_make(packed->base + packed->slots[slot].offset, bytes);
+            return TN_MEM_OK;
+        }
+        if (result != BUSY)
+            break;
+        __atomic_fetch_add(&packed->races, 1, __ATOMIC_RELAXED);
+        if (i < TRIES_AT_ONCE)
+            pause_briefly();
+        else
+            (void)sched_yield();
+    }
+    return answer(packed, result, &refusal, why);
+}
