@@ -1,10 +1,13 @@
 #include "fault_cuda.h"
 
+#include <pthread.h>
+
 static tn_cuda under, front;
 static uint64_t left, counts[TN_CUDA_CALL_COUNT];
 static int code_set, codes[TN_CUDA_CALL_COUNT];
 static bool lasts, struck, off;
 static tn_cuda_call first;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one call at a time, as in the driver */
 
 static int strike(tn_cuda_call call)
 {
@@ -25,8 +28,11 @@ static int strike(tn_cuda_call call)
 #define IN_FRONT(call, member, parameters, arguments)  \
     static int front_##member parameters               \
     {                                                  \
+        pthread_mutex_lock(&lock);                     \
         int code = strike(TN_CUDA_##call);             \
-        return code != 0 ? code : under.member arguments; \
+        code = code != 0 ? code : under.member arguments; \
+        pthread_mutex_unlock(&lock);                   \
+        return code;                                   \
     }
 
 IN_FRONT(ALLOC, alloc, (tn_cuda_address *a, size_t n), (a, n))

@@ -1,5 +1,5 @@
 /* A table of driver calls in front of another: counts them, and lets the n-th fail without the call being made, as a driver refuses. One at a
- * time in a process; the tables are read by any thread, what is set here is for one thread. */
+ * time in a process. Calls come from any thread, one after the other as in a driver; what is set here is for when none runs. */
 #ifndef TENURE_TESTS_TIERS_FAULT_CUDA_H
 #define TENURE_TESTS_TIERS_FAULT_CUDA_H
 

@@ -140,6 +140,18 @@ static void run_vmm(size_t chunk, const char *name)
     must_be_clean(name, tn_vmm_destroy(vmm));
 }
 
+/* Served by plain allocations throughout. */
+static void run_vmm_refused(void)
+{
+    tn_vmm *vmm = NULL;
+    stand_in_start((size_t)8 << 30);
+    stand_in_has_vmm(false);
+    must(tn_vmm_create(&(tn_vmm_options){.cuda = fault_cuda(stand_in_cuda())}, &vmm));
+    suite_subject subject = subject_of("vmm_refused", tn_vmm_backend(vmm), TN_ALIGNMENT_MAX);
+    failed += suite_run(&subject);
+    must_be_clean("vmm_refused", tn_vmm_destroy(vmm));
+}
+
 static void run_pinned(void)
 {
     tn_pinned *pinned = NULL;
@@ -157,6 +169,7 @@ int main(void)
     run_async(true, true, "async_current_pool");
     run_vmm(2 * MIB, "vmm");
     run_vmm(6 * MIB, "vmm_of_large_chunks");
+    run_vmm_refused();
     run_pinned();
     return failed == 0 ? 0 : 1;
 }
