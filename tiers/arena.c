@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tiers/metadata_use.h"
+#include "tiers/seam_use.h"
 #include "tiers/size.h"
 #include "tiers/span_make.h"
 
@@ -224,6 +225,7 @@ static inline void put_block(tn_arena *arena, link *l, size_t offset, size_t byt
     l->pending = false;
     note_used(arena, l, offset + bytes);
     tn_stable_put((char *)l->region.base + offset, bytes, span);
+    TN_SEAM(handed_out, arena, arena->options.tag, (char *)l->region.base + offset, bytes);
 }
 
 /* Where the table of blocks is full, the open region is, or an argument is not valid. */
@@ -282,6 +284,7 @@ tn_mem_error tn_arena_free(tn_arena *arena, const void *address)
         return bad_free(arena, address, TN_MEM_E_ARGUMENT);
     if (b->bytes == 0)
         return bad_free(arena, address, TN_MEM_E_STALE);
+    TN_SEAM(taken_back, arena, address);
     l->live_blocks--;
     l->live_bytes -= b->bytes;
     b->bytes = 0;
@@ -301,6 +304,7 @@ tn_mem_error tn_arena_reset(tn_arena *arena)
     if (arena == NULL)
         return TN_MEM_E_ARGUMENT;
     arena->counted.generation++;
+    TN_SEAM(taken_back_all, arena);
     for (size_t i = 0; i < arena->link_count; i++) {
         link *l = &arena->links[i];
         l->live_blocks = l->live_bytes = l->block_count = 0;

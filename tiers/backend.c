@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 
+#include "tiers/seam_use.h"
 #include "tiers/size.h"
 
 /* Counters are atomic one by one: a backend's call takes microseconds and runs under no lock of ours. */
@@ -30,9 +31,13 @@ static tn_mem_error refuse(tn_backend *backend, tn_mem_error error)
 
 static tn_mem_error ask_guard(tn_backend *backend, const char *tag, size_t bytes)
 {
-    if (backend->guard.may_acquire == NULL)
-        return TN_MEM_OK;
-    return backend->guard.may_acquire(backend->guard.self, tag, bytes);
+    tn_mem_error error = TN_MEM_OK;
+    if (backend->guard.may_acquire != NULL)
+        error = backend->guard.may_acquire(backend->guard.self, tag, bytes);
+    const tn_seam *seam = tn_seam_now();
+    if (error == TN_MEM_OK && seam != NULL)
+        error = seam->may_acquire(seam->self, backend, tag, bytes);
+    return error;
 }
 
 static tn_mem_error check_request(size_t bytes, size_t *alignment, const char *tag)
@@ -66,6 +71,7 @@ static void count_acquired(tn_backend *backend, const tn_region *region)
     ADD(backend->stats.acquires, 1);
     ADD(backend->stats.reserved, region->reserved);
     count_live(backend, 0, region->committed);
+    TN_SEAM(acquired, backend, region);
 }
 
 tn_mem_error tn_backend_acquire(tn_backend *backend, size_t bytes, size_t alignment, const char *tag, tn_region *region)
@@ -129,6 +135,7 @@ tn_mem_error tn_backend_commit(tn_backend *backend, tn_region *region, size_t by
         return refuse(backend, error);
     ADD(backend->stats.commits, 1);
     count_live(backend, before, region->committed);
+    TN_SEAM(resized, backend, region, before);
     return TN_MEM_OK;
 }
 
@@ -145,6 +152,8 @@ tn_mem_error tn_backend_decommit(tn_backend *backend, tn_region *region, size_t 
         return refuse(backend, TN_MEM_E_NOT_GROWABLE);
     tn_mem_error error = backend->table->decommit(backend->self, region, bytes);
     count_live(backend, before, region->committed); /* also after an error that could not be undone */
+    if (region->committed != before)
+        TN_SEAM(resized, backend, region, before);
     if (error != TN_MEM_OK)
         return refuse(backend, error);
     ADD(backend->stats.decommits, 1);
@@ -160,10 +169,13 @@ tn_mem_error tn_backend_release(tn_backend *backend, tn_region *region)
     /* Taken out first: another thread may be given this memory before the call returns, and the peak must not hold it twice. */
     SUBTRACT(backend->stats.reserved, region->reserved);
     SUBTRACT(backend->stats.live, region->committed);
+    TN_SEAM(releasing, backend, region);
     tn_mem_error error = backend->table->release(backend->self, region);
     if (error != TN_MEM_OK) {
         ADD(backend->stats.reserved, region->reserved);
         ADD(backend->stats.live, region->committed);
+        if (error != TN_MEM_E_STALE) /* of what is stale nothing is there to be kept */
+            TN_SEAM(kept, backend, region);
         return refuse(backend, error);
     }
     ADD(backend->stats.releases, 1);

@@ -19,6 +19,7 @@
 #include "tiers/packed.h"
 #include "tiers/packed_plan.h"
 #include "tiers/scratch.h"
+#include "tiers/seam.h"
 #include "tiers/span.h"
 #include "tiers/work_mark.h"
 
