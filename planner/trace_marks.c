@@ -1,0 +1,300 @@
+/* Streams with the spans of work that no wait has covered yet, and queues of freed blocks. Frees come in the order of their stamps and a
+ * block is clean once the oldest uncovered work is younger than its free, so each queue is emptied from its front. */
+#include "planner/trace_marks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Uncovered work of a stream is kept apart in at most this many spans; beyond them the youngest one grows, which can make blocks look busy
+ * for longer than they are and never for shorter. */
+#define SPANS_MAX 1024u
+
+typedef struct span { uint64_t first, last; } span;
+typedef struct freed { uint64_t stamp; uint32_t block; } freed;
+
+typedef struct queue { /* head to count; what lies before head is done with */
+    freed *at;
+    size_t head, count, room;
+} queue;
+
+typedef struct stream {
+    span *spans;
+    uint32_t head, count, room;
+    uint32_t ctx;
+    uint32_t next_dirty; /* chain of the context's streams with uncovered work */
+    uint8_t dirty;
+    uint64_t covered;    /* done up to here */
+    queue queue;         /* stream-ordered blocks freed on it */
+} stream;
+
+typedef struct context {
+    uint32_t first_dirty; /* 0: none */
+    queue queue;
+} context;
+
+struct tn_marks {
+    stream *streams;
+    size_t stream_count;
+    context *contexts;  /* [0]: the queue of blocks that every context's work keeps busy */
+    size_t context_count;
+    tn_marks_clean clean;
+    void *user;
+};
+
+tn_marks *tn_marks_new(tn_marks_clean clean, void *user)
+{
+    tn_marks *m = calloc(1, sizeof *m);
+    if (m) {
+        m->clean = clean;
+        m->user = user;
+    }
+    return m;
+}
+
+void tn_marks_free(tn_marks *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->stream_count; i++) {
+        free(m->streams[i].spans);
+        free(m->streams[i].queue.at);
+    }
+    for (size_t i = 0; i < m->context_count; i++)
+        free(m->contexts[i].queue.at);
+    free(m->streams);
+    free(m->contexts);
+    free(m);
+}
+
+/* Numbers are given out one by one; one beyond this comes from damage. */
+#define NUMBER_MAX ((uint32_t)1 << 24)
+
+static tn_error make_room(void **array, size_t *count, size_t size, uint32_t number)
+{
+    if (number < *count)
+        return TN_OK;
+    if (number >= NUMBER_MAX)
+        return TN_E_LIMIT;
+    size_t room = *count ? *count : 16;
+    while (room <= number)
+        room *= 2;
+    char *grown = realloc(*array, room * size);
+    if (!grown)
+        return TN_E_NOMEM;
+    memset(grown + *count * size, 0, (room - *count) * size);
+    *array = grown;
+    *count = room;
+    return TN_OK;
+}
+
+static tn_error context_of(tn_marks *m, uint32_t ctx, context **out)
+{
+    tn_error e = make_room((void **)&m->contexts, &m->context_count, sizeof(context), ctx);
+    *out = e == TN_OK ? &m->contexts[ctx] : NULL;
+    return e;
+}
+
+static tn_error stream_of(tn_marks *m, uint32_t number, stream **out)
+{
+    tn_error e = make_room((void **)&m->streams, &m->stream_count, sizeof(stream), number);
+    *out = e == TN_OK ? &m->streams[number] : NULL;
+    return e;
+}
+
+tn_error tn_marks_stream(tn_marks *m, uint32_t number, uint32_t ctx)
+{
+    stream *s;
+    context *c;
+    tn_error e = number ? stream_of(m, number, &s) : TN_OK;
+    if (!number || e != TN_OK)
+        return e;
+    e = context_of(m, ctx, &c);
+    if (e == TN_OK && s->ctx == 0 && !s->dirty)
+        s->ctx = ctx;
+    return e;
+}
+
+/* ---- queues ---- */
+
+static tn_error queue_push(queue *q, uint32_t block, uint64_t stamp)
+{
+    if (q->head == q->count)
+        q->head = q->count = 0;
+    if (q->count == q->room && q->head > q->room / 2) {
+        memmove(q->at, q->at + q->head, (q->count - q->head) * sizeof(freed));
+        q->count -= q->head;
+        q->head = 0;
+    }
+    if (q->count == q->room) {
+        size_t room = q->room ? q->room * 2 : 64;
+        freed *grown = realloc(q->at, room * sizeof(freed));
+        if (!grown)
+            return TN_E_NOMEM;
+        q->at = grown;
+        q->room = room;
+    }
+    q->at[q->count++] = (freed){.stamp = stamp, .block = block};
+    return TN_OK;
+}
+
+/* All that were freed before the work at `oldest` are clean. */
+static void queue_clean(tn_marks *m, queue *q, uint64_t oldest)
+{
+    while (q->head < q->count && q->at[q->head].stamp < oldest)
+        m->clean(m->user, q->at[q->head++].block);
+}
+
+/* ---- work ---- */
+
+static uint64_t oldest_in(const stream *s)
+{
+    return s->head < s->count ? s->spans[s->head].first : UINT64_MAX;
+}
+
+/* The oldest uncovered work of a context; streams without any leave its chain. */
+static uint64_t oldest_of(tn_marks *m, context *c)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (uint32_t *link = &c->first_dirty; *link;) {
+        stream *s = &m->streams[*link];
+        uint64_t at = oldest_in(s);
+        if (at == UINT64_MAX) {
+            s->dirty = 0;
+            *link = s->next_dirty;
+            continue;
+        }
+        if (at < oldest)
+            oldest = at;
+        link = &s->next_dirty;
+    }
+    return oldest;
+}
+
+static uint64_t oldest_anywhere(tn_marks *m)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (size_t i = 0; i < m->context_count; i++) {
+        uint64_t at = oldest_of(m, &m->contexts[i]);
+        if (at < oldest)
+            oldest = at;
+    }
+    return oldest;
+}
+
+tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t last)
+{
+    stream *s;
+    tn_error e = stream_of(m, number, &s);
+    if (e != TN_OK || number == 0)
+        return e;
+    if (last < first)
+        last = first;
+    if (!s->dirty) {
+        context *c;
+        e = context_of(m, s->ctx, &c);
+        if (e != TN_OK)
+            return e;
+        s->dirty = 1;
+        s->next_dirty = c->first_dirty;
+        c->first_dirty = number;
+    }
+    if (s->head == s->count)
+        s->head = s->count = 0;
+    if (s->count - s->head >= SPANS_MAX) {
+        if (s->spans[s->count - 1].last < last)
+            s->spans[s->count - 1].last = last;
+        return TN_OK;
+    }
+    if (s->count == s->room && s->head > 0) {
+        memmove(s->spans, s->spans + s->head, (s->count - s->head) * sizeof(span));
+        s->count -= s->head;
+        s->head = 0;
+    }
+    if (s->count == s->room) {
+        uint32_t room = s->room ? s->room * 2 : 16;
+        span *grown = realloc(s->spans, room * sizeof(span));
+        if (!grown)
+            return TN_E_NOMEM;
+        s->spans = grown;
+        s->room = room;
+    }
+    s->spans[s->count++] = (span){.first = first, .last = last};
+    return TN_OK;
+}
+
+/* ---- waits ---- */
+
+static void cover(tn_marks *m, stream *s, uint64_t upto)
+{
+    if (upto <= s->covered)
+        return;
+    s->covered = upto;
+    while (s->head < s->count && s->spans[s->head].last <= upto)
+        s->head++;
+    /* Of a span that was begun before and went on behind, the rest may have been enqueued right behind. */
+    if (s->head < s->count && s->spans[s->head].first <= upto)
+        s->spans[s->head].first = upto + 1;
+    queue_clean(m, &s->queue, upto == UINT64_MAX ? upto : upto + 1);
+}
+
+static void settle(tn_marks *m, context *c)
+{
+    if (c != &m->contexts[0] && c->queue.head < c->queue.count)
+        queue_clean(m, &c->queue, oldest_of(m, c));
+    if (m->contexts[0].queue.head < m->contexts[0].queue.count)
+        queue_clean(m, &m->contexts[0].queue, oldest_anywhere(m));
+}
+
+tn_error tn_marks_wait_stream(tn_marks *m, uint32_t number, uint64_t upto)
+{
+    stream *s;
+    context *c;
+    tn_error e = stream_of(m, number, &s);
+    if (e == TN_OK)
+        e = context_of(m, s->ctx, &c);
+    if (e != TN_OK || number == 0)
+        return e;
+    cover(m, s, upto);
+    settle(m, c);
+    return TN_OK;
+}
+
+tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto)
+{
+    context *c;
+    tn_error e = context_of(m, ctx, &c);
+    if (e != TN_OK)
+        return e;
+    for (size_t i = 1; i < m->stream_count; i++)
+        if (m->streams[i].ctx == ctx)
+            cover(m, &m->streams[i], upto);
+    settle(m, c);
+    return TN_OK;
+}
+
+tn_error tn_marks_context_gone(tn_marks *m, uint32_t ctx, uint64_t stamp)
+{
+    return tn_marks_wait_context(m, ctx, stamp);
+}
+
+/* ---- frees ---- */
+
+tn_error tn_marks_freed(tn_marks *m, uint32_t block, uint32_t ctx, uint64_t stamp)
+{
+    context *c;
+    tn_error e = context_of(m, ctx, &c);
+    if (e != TN_OK)
+        return e;
+    if (c->queue.head == c->queue.count && (ctx ? oldest_of(m, c) : oldest_anywhere(m)) > stamp) {
+        m->clean(m->user, block);
+        return TN_OK;
+    }
+    return queue_push(&c->queue, block, stamp);
+}
+
+tn_error tn_marks_freed_on(tn_marks *m, uint32_t block, uint32_t number, uint64_t stamp)
+{
+    stream *s;
+    tn_error e = stream_of(m, number, &s);
+    return e == TN_OK ? queue_push(&s->queue, block, stamp) : e;
+}
