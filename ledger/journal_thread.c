@@ -215,8 +215,14 @@ tn_event *tn_journal_slot(tn_journal *j, tn_journal_thread *t, int nested)
     /* A signal handler on this thread gets a slot of its own. It counts down because the kernel zeroes this structure in a forked child,
      * where none may be left. */
     uint32_t left = take_one(&t->left);
-    if (__builtin_expect((int32_t)left > 0, 1))
-        return &t->events[TN_EVENTS_PER_CHUNK - left];
+    if (__builtin_expect((int32_t)left > 0, 1)) {
+        tn_event *slot = &t->events[TN_EVENTS_PER_CHUNK - left];
+        /* The next event's line, which nobody has touched since the kernel zeroed it: without this the stores of the next event wait for
+         * it, and the first locked instruction after them waits for the stores, some 25 ns an event. Past the last slot it asks for nothing
+         * that is read. */
+        __builtin_prefetch(slot + 1, 1);
+        return slot;
+    }
     return slot_in_new_chunk(j, t, nested);
 }
 

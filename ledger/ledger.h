@@ -39,6 +39,8 @@ int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
  * removed, if not NULL. No lock is held around either. Time goes with the number of entries that were ever alive at once. Entries that come or
  * go meanwhile may or may not be seen. */
 void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg);
+/* At the end of a thread that has removed: gives back the few nodes that it kept for blocks to come again. Not in a signal handler. */
+void tn_ledger_thread_ends(void);
 /* Looks at all of them: for tests. */
 size_t tn_ledger_count(void);
 

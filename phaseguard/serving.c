@@ -1,14 +1,9 @@
 /* Which events count while a process serves. */
 #include "phaseguard/serving.h"
 
-static int is_counted(uint8_t kind)
-{
-    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED && kind < TN_KIND_COUNT;
-}
-
 static tn_serving_what allocation(tn_serving_thread *t, const tn_event *e)
 {
-    if (!is_counted(e->kind))
+    if (!tn_serving_counts_kind(e->kind))
         return TN_SERVING_NOTHING;
     int retry = t->refused && t->kind == e->kind && t->device == e->device && e->bytes <= t->refused_bytes;
     t->refused = e->result != 0;

@@ -23,6 +23,12 @@ typedef struct tn_serving_thread {
     uint8_t kind, device;
 } tn_serving_thread;
 
+/* Whether allocations of this kind are counted at all. */
+static inline int tn_serving_counts_kind(uint8_t kind)
+{
+    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED && kind < TN_KIND_COUNT;
+}
+
 /* What the event is, and what the thread's next one will be held against. Fed in every phase: a retry may come after the flip. Memory
  * that a graph owns is counted where it grows, imported memory is another's, and registering is counted, since it reaches the driver. */
 tn_serving_what tn_serving_event(tn_serving_thread *t, const tn_event *e);

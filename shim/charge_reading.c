@@ -15,7 +15,6 @@
 static void *_Atomic live[TN_READING_DEVICES]; /* a context of each device */
 static _Atomic int pushing;                    /* readings that have a context of `live` pushed */
 static _Atomic uint8_t graph_memory[TN_READING_DEVICES];
-static _Atomic uint64_t last_reading;
 static _Atomic int asking, beginning; /* the gate: our questions, captures that begin */
 
 typedef struct pool {
@@ -27,7 +26,7 @@ static pool pools[POOLS];
 static _Atomic uint32_t pool_count;
 static _Atomic uint64_t graph_reserved[TN_READING_DEVICES], graph_used[TN_READING_DEVICES];
 
-uint64_t tn_reading_last(void) { return atomic_load_explicit(&last_reading, memory_order_relaxed); }
+uint64_t tn_reading_last(void) { return atomic_load_explicit(&tn_hot_page->last_reading, memory_order_relaxed); }
 
 /* ---- contexts */
 
@@ -197,11 +196,12 @@ int tn_reading_take(tn_hook_frame *f, uint8_t device, tn_reading *out)
     int answered = c.number && c.device == device ? ask(&used) : ask_elsewhere(device, &used);
     if (!answered) return 0;
     read_held(f, device, 0, tn_stamp());
+    out->tsc = tn_stamp();
+    tn_moving_settle();
     quiet &= tn_moving_others(f->thread->moving, &out->others) && before == out->others;
     out->used = used;
     out->device = device;
     out->quiet = (uint8_t)quiet;
-    out->tsc = tn_stamp();
-    atomic_store_explicit(&last_reading, out->tsc, memory_order_relaxed);
+    atomic_store_explicit(&tn_hot_page->last_reading, out->tsc, memory_order_relaxed);
     return 1;
 }

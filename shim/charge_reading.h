@@ -9,7 +9,7 @@
 typedef struct tn_reading {
     uint64_t used;   /* total - free, bytes; 0: could not be had */
     uint64_t others; /* calls of other threads that had begun */
-    uint64_t tsc;    /* after the driver answered */
+    uint64_t tsc;    /* after the driver answered; whoever begins to move memory after a quiet reading does so after this */
     uint8_t device;
     uint8_t quiet;   /* no other thread was in a call that moves device memory */
 } tn_reading;

@@ -24,8 +24,7 @@ static _Atomic int copy_state[TN_CUDARTS];
 /* A row holds while its generation is the present one; 0: never used, and so are those after it. No lock: a signal handler may
  * come between, and a forked child may begin between. */
 typedef struct user { _Atomic uint64_t generation, base, end; _Atomic int copy; } user;
-static user users[USERS];
-static _Atomic uint64_t users_generation = 2;
+static struct { _Alignas(64) _Atomic uint64_t now; user row[USERS]; } users = {.now = 2}; /* `now`: the present generation */
 
 /* A "copy" may be another preload that stands in front of the runtime with a name or two and needs no runtime itself: the names that
  * it lacks are those of the next object in the global scope, as they are for the program without us. */
@@ -54,6 +53,27 @@ static void wait_filled(int k)
     for (int i = 0; i < WAIT_YIELDS && atomic_load_explicit(&copy_state[k], memory_order_acquire) == FILLING; i++) sched_yield();
 }
 
+/* The first copy's range stands in tn_hot_page as well. It is written once and only ever taken back, so nobody can read a half of it. */
+static _Atomic uint64_t first_base, first_bytes;
+
+static void keep_range(uint64_t base, uint64_t end)
+{
+#ifndef TENURE_WRAP /* a static runtime has no range of its own */
+    uint64_t none = 0;
+    if (!atomic_compare_exchange_strong(&first_base, &none, base)) return;
+    atomic_store(&first_bytes, end - base);
+    tn_cudart_range_to(tn_hot_page);
+#else
+    (void)base, (void)end;
+#endif
+}
+
+void tn_cudart_range_to(tn_hot *hot)
+{
+    atomic_store_explicit(&hot->runtime, atomic_load(&first_base), memory_order_relaxed);
+    atomic_store_explicit(&hot->runtime_bytes, atomic_load(&first_bytes), memory_order_release);
+}
+
 static int copy_at(void *handle, uint64_t base, uint64_t end, const char *path)
 {
     for (int k = 0; k < TN_CUDARTS; k++) {
@@ -74,6 +94,7 @@ static int copy_at(void *handle, uint64_t base, uint64_t end, const char *path)
         tn_cudarts[k].end = end;
         snprintf(tn_cudarts[k].path, sizeof tn_cudarts[k].path, "%s", path);
         atomic_store_explicit(&copy_state[k], READY, memory_order_release);
+        keep_range(base, end);
         return k;
     }
     char text[400];
@@ -173,15 +194,24 @@ static int find_copy(const tn_module_info *caller, const void *address)
     return k;
 }
 
-static int copy_of_user(uint64_t at, uint64_t now)
+/* The copy that the row says, -1 where it is not of this generation or not about `at`. */
+static inline int copy_in_row(const user *u, uint64_t at, uint64_t now)
 {
-    uint64_t generation;
-    for (int i = 0; i < USERS && (generation = atomic_load_explicit(&users[i].generation, memory_order_acquire)) != 0; i++) {
-        uint64_t base = atomic_load_explicit(&users[i].base, memory_order_relaxed);
-        uint64_t end = atomic_load_explicit(&users[i].end, memory_order_relaxed);
-        int k = atomic_load_explicit(&users[i].copy, memory_order_relaxed);
-        atomic_thread_fence(memory_order_acquire);
-        if (generation == now && at - base < end - base && atomic_load_explicit(&users[i].generation, memory_order_relaxed) == now) return k;
+    if (atomic_load_explicit(&u->generation, memory_order_acquire) != now) return -1;
+    uint64_t base = atomic_load_explicit(&u->base, memory_order_relaxed);
+    uint64_t end = atomic_load_explicit(&u->end, memory_order_relaxed);
+    int k = atomic_load_explicit(&u->copy, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return at - base < end - base && atomic_load_explicit(&u->generation, memory_order_relaxed) == now ? k : -1;
+}
+
+static __attribute__((noinline)) int copy_of_user(uint64_t at, uint64_t now)
+{
+    for (int i = 0; i < USERS && atomic_load_explicit(&users.row[i].generation, memory_order_acquire) != 0; i++) {
+        int k = copy_in_row(&users.row[i], at, now);
+        if (k < 0) continue;
+        tn_self.user = (uint16_t)i;
+        return k;
     }
     return -1;
 }
@@ -189,20 +219,20 @@ static int copy_of_user(uint64_t at, uint64_t now)
 static void keep_user(const tn_module_info *m, int k, uint64_t now)
 {
     for (int i = 0; i < USERS; i++) {
-        uint64_t generation = atomic_load_explicit(&users[i].generation, memory_order_relaxed);
-        if (generation == now || generation == TAKEN || !atomic_compare_exchange_strong(&users[i].generation, &generation, TAKEN)) continue;
+        user *u = &users.row[i];
+        uint64_t generation = atomic_load_explicit(&u->generation, memory_order_relaxed);
+        if (generation == now || generation == TAKEN || !atomic_compare_exchange_strong(&u->generation, &generation, TAKEN)) continue;
         atomic_thread_fence(memory_order_release);
-        atomic_store_explicit(&users[i].base, m->base, memory_order_relaxed);
-        atomic_store_explicit(&users[i].end, m->end, memory_order_relaxed);
-        atomic_store_explicit(&users[i].copy, k, memory_order_relaxed);
-        atomic_store_explicit(&users[i].generation, now, memory_order_release);
+        atomic_store_explicit(&u->base, m->base, memory_order_relaxed);
+        atomic_store_explicit(&u->end, m->end, memory_order_relaxed);
+        atomic_store_explicit(&u->copy, k, memory_order_relaxed);
+        atomic_store_explicit(&u->generation, now, memory_order_release);
         return;
     }
 }
 
-const tn_runtime_functions *tn_cudart_of(const void *caller)
+static __attribute__((noinline)) const tn_runtime_functions *find_of(const void *caller, uint64_t now)
 {
-    uint64_t now = atomic_load_explicit(&users_generation, memory_order_acquire);
     int known_copy = copy_of_user((uint64_t)caller, now);
     if (known_copy >= 0) return &tn_cudarts[known_copy].fn;
 
@@ -216,6 +246,13 @@ const tn_runtime_functions *tn_cudart_of(const void *caller)
     if (k < 0) return NULL;
     if (known) keep_user(&m, k, now);
     return &tn_cudarts[k].fn;
+}
+
+const tn_runtime_functions *tn_cudart_of(const void *caller)
+{
+    uint64_t now = atomic_load_explicit(&users.now, memory_order_acquire);
+    int k = copy_in_row(&users.row[tn_self.user], (uint64_t)caller, now); /* mostly the one as before */
+    return __builtin_expect(k >= 0, 1) ? &tn_cudarts[k].fn : find_of(caller, now);
 }
 
 int tn_cudart_holds(const void *address)
@@ -247,11 +284,16 @@ void tn_cudart_after_fork(void)
 void tn_cudart_forget(void)
 {
     tn_module_info m;
-    atomic_fetch_add(&users_generation, 1);
+    atomic_fetch_add(&users.now, 1);
     tn_loader_enter();
     for (int k = 0; k < TN_CUDARTS; k++)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
-            (!tn_module_of((const void *)(tn_cudarts[k].end - 1), &m) || m.base != tn_cudarts[k].base))
+            (!tn_module_of((const void *)(tn_cudarts[k].end - 1), &m) || m.base != tn_cudarts[k].base)) {
             atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
+            if (tn_cudarts[k].base == atomic_load(&first_base)) {
+                atomic_store(&first_bytes, 0);
+                tn_cudart_range_to(tn_hot_page);
+            }
+        }
     tn_loader_leave();
 }

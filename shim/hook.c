@@ -1,4 +1,4 @@
-/* The frame of a hooked call: depth, site, errno, and the life of this process's recording. */
+/* The life of this process's recording: its start, its threads, its end; and what an event and a site of a hooked call are made of. */
 #include "shim/hook.h"
 
 #include <errno.h>
@@ -84,6 +84,7 @@ static void thread_ends(void *t)
     thread->work.event = NULL;
     tn_moving_release(thread->moving);
     thread->moving = NULL;
+    if (j) tn_ledger_thread_ends();
     if (j && thread->own_streams) tn_thread_streams_gone(thread->serial);
     thread->own_streams = 0;
     thread->busy = was;
@@ -93,6 +94,7 @@ static void attach(tn_thread *t)
 {
     int was = t->busy;
     t->busy = 1;
+    if (!t->error) t->error = &errno;
     t->journal = tn_journal_attach(journal, (uint32_t)syscall(SYS_gettid));
     t->counters = t->journal ? tn_journal_counters(t->journal) : NULL;
     t->hot = t->counters ? tn_hot_page : NULL;
@@ -179,15 +181,34 @@ static uint64_t journal_limit(void)
 }
 
 /* Work that no call waits for: when it began is of no use to anybody, and a stamp is a fifth of what a launch's hook costs. */
-static const uint8_t never_waits[TN_API_COUNT] = {
-    [TN_API_cuLaunchKernel] = 1,   [TN_API_cuLaunchKernel_ptsz] = 1,   [TN_API_cuLaunchKernelEx] = 1,
-    [TN_API_cuLaunchKernelEx_ptsz] = 1, [TN_API_cuLaunchCooperativeKernel] = 1, [TN_API_cuLaunchCooperativeKernel_ptsz] = 1,
-    [TN_API_cuGraphLaunch] = 1,    [TN_API_cuGraphLaunch_ptsz] = 1,
-};
+static int never_waits(int api)
+{
+    switch (api) {
+    case TN_API_cuLaunchKernel:
+    case TN_API_cuLaunchKernel_ptsz:
+    case TN_API_cuLaunchKernelEx:
+    case TN_API_cuLaunchKernelEx_ptsz:
+    case TN_API_cuLaunchCooperativeKernel:
+    case TN_API_cuLaunchCooperativeKernel_ptsz:
+    case TN_API_cuGraphLaunch:
+    case TN_API_cuGraphLaunch_ptsz:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static void prepare_rows(tn_hot *hot)
+{
+    for (int api = 1; api < TN_API_COUNT; api++) {
+        const tn_api_row *row = &tn_api_rows[api];
+        unsigned bits = row->level;
+        if (row->klass == TN_CLASS_WAIT || (row->klass == TN_CLASS_WORK && !never_waits(api))) bits |= TN_ROW_STAMPED;
+        atomic_store_explicit(&hot->row[api], (uint8_t)(bits | tn_charge_bits(api)), memory_order_relaxed);
+    }
+}
 
 /* Rows that a test switches off, to show that what they would have recorded turns up as unattributed. */
-static uint8_t hidden[TN_API_COUNT];
-
 static void hide_rows(void)
 {
     const char *text = secure_getenv("TENURE_TEST_HIDE"); /* names without variant suffixes, separated by commas */
@@ -196,8 +217,8 @@ static void hide_rows(void)
         size_t length = strcspn(name, ",");
         for (int api = 1; length && api < TN_API_COUNT; api++) {
             if (!tn_call_is_named(tn_api_rows[api].name, name, length)) continue;
-            hidden[api] = 1;
-            launches |= never_waits[api];
+            atomic_fetch_or(&tn_hot_page->row[api], TN_ROW_HIDDEN);
+            launches |= never_waits(api);
         }
         name += length + (name[length] == ',');
     }
@@ -219,6 +240,8 @@ static int start(void)
     tn_hot *hot = tn_pages(sizeof *hot);
     if (!hot || madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     atomic_store(&hot->generation, 1);
+    prepare_rows(hot);
+    tn_cudart_range_to(hot);
     tn_hot_page = hot;
     tn_driver_hot();
     own_folder(folder, sizeof folder, path, sizeof path);
@@ -287,83 +310,20 @@ static int started(void)
     return now;
 }
 
-void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const void *stack)
+int tn_hook_prepare(tn_hook_frame *f, int api)
 {
-    tn_thread *t = f->thread = &tn_self;
-    if (!t->error) t->error = &errno;
-    f->errno_in = *t->error;
-    f->on = f->nested = f->busy_held = f->freed_known = f->stamped = 0;
-    f->api = (uint16_t)api;
-    f->ptds = (uint8_t)ptds;
-    f->begun = 0;
-    f->freed_addr = 0;
-    f->window.kind = f->window.marked = f->window.making = f->window.hidden = f->window.warm = 0;
-    f->handle = NULL;
+    tn_thread *t = f->thread;
     const tn_api_row *row = &tn_api_rows[api];
     int now = atomic_load_explicit(&state, memory_order_acquire);
     if (now == UNSTARTED || (now == STARTING && !t->busy)) {
-        if (row->klass == TN_CLASS_RESOLVE || row->level == TN_LEVEL_NVML) return; /* no CUDA start */
+        if (row->klass == TN_CLASS_RESOLVE || row->level == TN_LEVEL_NVML) return 0; /* no CUDA start */
         now = started();
     }
-    if (now != RECORDING || !is_own_process()) return;
+    if (now != RECORDING || !is_own_process()) return 0;
     f->nested = t->busy != 0; /* a signal handler inside one of our own sections */
     if (!t->journal && !f->nested) attach(t);
-    if (hidden[api]) {
-        f->window.hidden = 1;
-        atomic_fetch_add(&tn_unrecorded_begun, 1);
-        tn_moving_begin(t->moving);
-        return;
-    }
-    f->on = 1;
-    f->stamped = row->klass == TN_CLASS_WAIT || (row->klass == TN_CLASS_WORK && !never_waits[api]);
-    if (t->counters) t->counters[api]++;
-    else tn_journal_drop(journal, 1);
-    f->recorded = t->recorded;
-    f->around = t->outer;
-    if (f->nested) {
-        if (tn_charge_how[api]) tn_charge_enter(f);
-        return;
-    }
-    /* A driver hook that a runtime calls below a runtime hook takes that one's site. Any other hook is a call of its own: also one below
-     * a driver hook (a callback or a signal handler), one above the outer hook's frame, which a longjmp has left, and one that the
-     * program makes itself, deeper in the stack than a hook that a longjmp has left. */
-    int inherits = row->level == TN_LEVEL_DRIVER && t->outer.level == TN_LEVEL_RUNTIME && (uintptr_t)f < (uintptr_t)t->outer.frame &&
-                   tn_cudart_holds(caller);
-    if (!inherits) t->outer = (tn_outer){.frame = f, .caller = caller, .stack = stack, .api = (uint16_t)api, .level = row->level};
-    f->busy_held = 1;
-    t->busy = 1;
-    /* No hook is around this one, and yet calls are marked: a longjmp has left them. */
-    if (t->marks && (!f->around.frame || (uintptr_t)f >= (uintptr_t)f->around.frame))
-        for (; t->marks; t->marks--) tn_moving_end(t->moving);
-    if (tn_phase_wants_attention()) tn_phase_attend(f);
-    if (tn_charge_how[api]) tn_charge_enter(f);
-}
-
-void tn_call(tn_hook_frame *f)
-{
-    if (f->stamped) f->begun = tn_stamp();
-    if (f->busy_held) f->thread->busy = 0;
-    *f->thread->error = f->errno_in;
-}
-
-void tn_returned(tn_hook_frame *f)
-{
-    f->errno_in = *f->thread->error;
-    if (f->busy_held) f->thread->busy = 1;
-}
-
-void tn_leave(tn_hook_frame *f)
-{
-    if (f->window.hidden) {
-        tn_moving_end(f->thread->moving);
-        atomic_fetch_add(&tn_unrecorded_ended, 1);
-    }
-    if (f->on && (f->window.marked || f->window.kind || tn_charge_how[f->api])) tn_charge_leave(f);
-    if (f->busy_held) {
-        f->thread->busy = 0;
-        f->thread->outer = f->around;
-    }
-    *f->thread->error = f->errno_in;
+    if (!t->counters) tn_journal_drop(journal, 1);
+    return 1;
 }
 
 int tn_own_enter(tn_hook_frame *f)
@@ -379,6 +339,7 @@ int tn_own_enter(tn_hook_frame *f)
     f->on = f->busy_held = 1;
     f->recorded = t->recorded;
     f->around = t->outer;
+    f->outer = TN_OUTER_BACK;
     t->outer = (tn_outer){.frame = f};
     t->busy = 1;
     return 1;
@@ -402,7 +363,7 @@ tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
     return e;
 }
 
-uint32_t tn_frame_site(tn_hook_frame *f)
+uint32_t tn_frame_find_site(tn_hook_frame *f)
 {
     tn_thread *t = f->thread;
     if (!f->on) return TN_SITE_NONE;

@@ -38,20 +38,28 @@ typedef struct tn_thread {
     } work;
     uint64_t stamp;           /* of the last event */
     uint64_t *counters;
+    /* Two more, in which an allocation and a free find the rest. */
     int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
-    uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
-    tn_outer outer;           /* the hook that names the site of what is recorded now */
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
+    tn_outer outer;           /* the hook that names the site of what is recorded now */
+    uint32_t guarded;         /* the site of its last granted allocation before Serving: the guard has seen it allocate */
+    uint16_t user;            /* where cudart.c found its last caller */
+    uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
     tn_journal_thread *journal;
     tn_moving *moving;        /* NULL: no reading is quiet */
-    uint32_t context;         /* number of the current context as last journalled */
-    tn_serving_thread serving; /* what the guard knows of its last allocation */
-    uint8_t own_streams;      /* per-thread default streams of this thread are in the table of streams */
     struct { void *handle; uint64_t generation; uint32_t number; uint8_t device; } known; /* the context last looked up */
+    tn_serving_thread serving; /* what the guard knows of its last allocation */
+    uint32_t context;         /* number of the current context as last journalled */
+    uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
+    const void *frees[4];     /* real functions of a runtime below which a driver row was seen to record */
 } tn_thread;
 
 extern __thread tn_thread tn_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* A hook that inherits its site leaves thread->outer alone; where there was no hook around it is emptied, else put back: nearly no call
+ * has to copy it. */
+enum { TN_OUTER_KEEP = 0, TN_OUTER_EMPTY, TN_OUTER_BACK };
 
 typedef struct tn_hook_frame {
     tn_thread *thread;
@@ -64,12 +72,14 @@ typedef struct tn_hook_frame {
     uint8_t nested;        /* made from a signal handler inside a hook: no lock, no stack */
     uint8_t busy_held;     /* `busy` is this frame's to lower */
     uint8_t ptds;
+    uint8_t outer;         /* TN_OUTER_*: what leaving does to thread->outer */
+    uint8_t charged;       /* the call may move device memory, or has a reading around it */
     uint8_t freed_known;   /* `freed` was in the ledger and has been taken out */
     uint8_t freed_space;
     uint32_t stream;       /* number of a stream that is being destroyed */
     uint64_t freed_addr;
     void *handle;          /* of a *_begin */
-    tn_outer around;       /* thread->outer as it was found */
+    tn_outer around;       /* thread->outer as it was found, for TN_OUTER_BACK alone */
     struct {               /* a reading of the device before the call; record_charge.h */
         uint64_t used, others, tsc;
         uint64_t unrecorded; /* tn_unrecorded_ended then */
@@ -98,6 +108,10 @@ void tn_leave(tn_hook_frame *f);
 int tn_own_enter(tn_hook_frame *f);
 void tn_own_leave(tn_hook_frame *f);
 
+/* For shim/frame.c: whether a call of this row is journalled, seen from a thread that is not known to be ready for it. Starts the recording
+ * where this is the process's first CUDA call, and attaches the thread. Sets f->nested. */
+int tn_hook_prepare(tn_hook_frame *f, int api);
+
 /* The journal while this process records, else NULL. */
 tn_journal *tn_recording(void);
 /* Whether this process has been asked to record and has not started: it may yet. A forked child of one that has started may not. */
@@ -112,7 +126,12 @@ void tn_coverage(uint32_t what, const char *text);
 void tn_look_for_bypass(void);
 /* A slot of the thread's journal with api, outer api, phase and device filled in; NULL: dropped and counted. */
 tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc);
-/* The site of the outermost hook of this thread's present call. */
-uint32_t tn_frame_site(tn_hook_frame *f);
+/* The site of the outermost hook of this thread's present call; looked for where nobody has asked for it yet. */
+uint32_t tn_frame_find_site(tn_hook_frame *f);
+static inline uint32_t tn_frame_site(tn_hook_frame *f)
+{
+    uint32_t site = f->thread->outer.site;
+    return __builtin_expect(f->on && !f->nested && site != TN_SITE_NONE, 1) ? site : tn_frame_find_site(f);
+}
 
 #endif

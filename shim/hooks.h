@@ -31,6 +31,7 @@
 #define LEGACY 0
 #define PTDS 1
 #define TN_F (&tn_frame_)
+#define TN_CALL ((const void *)call) /* the real function */
 /* What a call without a real function behind it answers, at every level: 3, not initialised. It happens
  * where a program holds a weak reference to a CUDA name, links no CUDA, and calls it all the same. */
 #define TN_NOT_INITIALIZED 3

@@ -242,10 +242,17 @@ static void warn(const tn_hook_frame *f, const tn_event *e)
 
 void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type)
 {
+    /* Nearly every allocation is granted before Serving, at the site of the one before: of that the guard keeps that it was not refused. */
+    int is_plain = type == TN_EV_ALLOC && e->result == 0 && !f->nested && tn_serving_counts_kind(e->kind);
+    if (is_plain && e->site >= TN_SITE_FIRST && e->site == f->thread->guarded && tn_phase_now() != TN_PHASE_SERVING) {
+        f->thread->serving.refused = 0;
+        return;
+    }
     tn_serving_thread unknown = {0};
     tn_event told = *e;
     told.type = (uint8_t)type;
     tn_guard_noted n = tn_guard_note(&tn_process_guard, f->nested ? &unknown : &f->thread->serving, &told, 0);
+    if (is_plain) f->thread->guarded = e->site;
     if (n.what == TN_SERVING_ALLOCATION && block && tn_phase_now() == TN_PHASE_SERVING) {
         __atomic_fetch_add(&block->serving_allocations, 1, __ATOMIC_RELAXED);
         if (n.repeated) __atomic_fetch_add(&block->serving_repeated, 1, __ATOMIC_RELAXED);

@@ -34,14 +34,12 @@ typedef struct interpreter {
 static interpreter slots[INTERPRETERS];
 static int slot_count;
 static tn_lock slots_lock = TN_LOCK_INIT(RANK_INTERPRETERS);
-static interpreter *_Atomic current;
+struct tn_python_present tn_python_present;
 static _Atomic uint64_t loads_seen;
-static _Atomic uint32_t newest_native;
-static _Atomic int has_gone; /* an interpreter was unloaded: its native sites are known when it comes again */
 static _Atomic int inside; /* threads in an interpreter that a dlclose may take away */
 
 static pthread_key_t cache_end;
-static int have_key, is_off;
+static int have_key;
 static __thread tn_py_cache *mine __attribute__((tls_model("initial-exec")));
 
 /* ---- which interpreter */
@@ -62,7 +60,7 @@ static interpreter *publish(const tn_py *py, uint64_t epoch)
         in->py = *py;
     }
     if (in) atomic_store(&in->epoch, epoch);
-    atomic_store(&current, in);
+    atomic_store(&tn_python_present.interpreter, in);
     tn_lock_release(&slots_lock);
     return in;
 }
@@ -79,7 +77,7 @@ static interpreter *find(void)
         int found = tn_py_find(&py, why, sizeof why);
         if (found < 0) tn_coverage(TN_COV_NOTE, why);
         if (found == 1) in = publish(&py, epoch);
-        else if (atomic_exchange(&current, NULL)) atomic_store(&has_gone, 1);
+        else if (atomic_exchange(&tn_python_present.interpreter, NULL)) atomic_store(&tn_python_present.has_gone, 1);
         /* Last: a thread that sees it sees the interpreter. 0: look again, whatever is loaded. */
         atomic_store(&loads_seen, found == TN_PY_LATER ? 0 : loads);
     }
@@ -90,10 +88,10 @@ static interpreter *find(void)
 /* One may have come since the last look only if this native site is new (or was known from one that has gone), and so is an object of the process. */
 static interpreter *look_for_one(uint32_t native)
 {
-    int is_new = native > atomic_load_explicit(&newest_native, memory_order_relaxed) || atomic_load_explicit(&has_gone, memory_order_relaxed);
+    int is_new = native > atomic_load_explicit(&tn_python_present.newest_native, memory_order_relaxed) || atomic_load_explicit(&tn_python_present.has_gone, memory_order_relaxed);
     if (!is_new || tn_loader_forked()) return NULL;
     interpreter *in = tn_py_loads() != atomic_load(&loads_seen) ? find() : NULL;
-    atomic_store_explicit(&newest_native, native, memory_order_relaxed);
+    atomic_store_explicit(&tn_python_present.newest_native, native, memory_order_relaxed);
     return in;
 }
 
@@ -105,7 +103,7 @@ static void leave(const interpreter *in)
 /* The interpreter, which stays loaded until leave(); NULL: none, or one that is going. */
 static interpreter *enter(uint32_t native)
 {
-    interpreter *in = atomic_load_explicit(&current, memory_order_acquire);
+    interpreter *in = atomic_load_explicit(&tn_python_present.interpreter, memory_order_acquire);
     if (!in && !(in = look_for_one(native))) return NULL;
     if (in->py.permanent) return in;
     for (int tries = 0; tries < 2 && in; tries++) {
@@ -139,7 +137,8 @@ void tn_python_start(void)
     const char *wish = secure_getenv("TENURE_PYTHON");
     if (wish && wish[0] == '0' && !wish[1]) {
         tn_coverage(TN_COV_TURNED_OFF, "TENURE_PYTHON=0: Python callers were not read");
-        is_off = 1;
+        tn_python_present.is_off = 1;
+        atomic_store(&tn_python_present.newest_native, UINT32_MAX);
         return;
     }
     have_key = pthread_key_create(&cache_end, cache_ends) == 0;
@@ -201,9 +200,9 @@ static uint32_t look(tn_journal *journal, interpreter *in, uint32_t native)
     return found > 0 ? site : native;
 }
 
-uint32_t tn_python_site(tn_journal *journal, uint32_t native)
+uint32_t tn_python_find_site(tn_journal *journal, uint32_t native)
 {
-    if (native < TN_SITE_FIRST || is_off) return native;
+    if (native < TN_SITE_FIRST || tn_python_present.is_off) return native;
     int saved = errno;
     interpreter *in = enter(native);
     uint32_t site = native;

@@ -18,6 +18,8 @@
 
 #include <stdint.h>
 
+#include <stdatomic.h>
+
 #include "ledger/journal.h"
 
 /* Once, at the first CUDA start, before the first tn_python_site(). One that is loaded later is noticed at the next new native site. */
@@ -27,7 +29,25 @@ void tn_python_start(void);
  * the thread runs no Python code. Frames that the interpreter does not show either (its own, and functions that have not begun yet) are left out.
  *
  * On a warm hit: no lock, no system call; 8 frames cost some 70 ns from 3.12 on, 260 before (docs/MEASUREMENTS.md). */
-uint32_t tn_python_site(tn_journal *journal, uint32_t native);
+uint32_t tn_python_find_site(tn_journal *journal, uint32_t native);
+
+/* What tells that there is no Python part to look for, which is so in most programs: no interpreter was found when a site as new as this one
+ * was first met. */
+extern struct tn_python_present {
+    void *_Atomic interpreter;
+    _Atomic uint32_t newest_native;
+    _Atomic int has_gone; /* an interpreter was unloaded: its native sites are known when it comes again */
+    int is_off;
+} tn_python_present __attribute__((visibility("hidden")));
+
+static inline uint32_t tn_python_site(tn_journal *journal, uint32_t native)
+{
+    const struct tn_python_present *p = &tn_python_present;
+    if (!atomic_load_explicit(&p->interpreter, memory_order_relaxed) && native <= atomic_load_explicit(&p->newest_native, memory_order_relaxed) &&
+        !atomic_load_explicit(&p->has_gone, memory_order_relaxed))
+        return native;
+    return tn_python_find_site(journal, native);
+}
 
 /* Before the real dlclose, after the epoch has been raised: waits (a second at most) until no thread is inside an interpreter that can be unloaded. */
 void tn_python_dlclose_begin(void);

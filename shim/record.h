@@ -37,7 +37,7 @@ void rec_free_end(tn_hook_frame *f, int r, void *stream);
 /* The same for runtime rows: nothing if a driver row under this call has recorded. */
 void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra);
 void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream);
-void rt_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr);
+void rt_free_begin(tn_hook_frame *f, const void *real, tn_space space, uint64_t addr); /* real: the function that is called */
 void rt_free_end(tn_hook_frame *f, int r, void *stream);
 void rt_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr);
 void rt_reset_begin(tn_hook_frame *f);

@@ -15,11 +15,10 @@
 #define FIRST_CALLS 4u           /* of a row around which a reading is taken, where it is not always */
 #define OFTEN_FIRST_CALLS 24u
 #define OFTEN_TICKS 30000000u    /* then one a row in so many: 10 ms at 3 GHz, so 10 us of readings cost 0.1 % */
-#define TICK_TICKS 30000000u     /* a reading at least so often where memory moves */
 #define TOUCH_TICKS 3000000u     /* 1 ms */
 #define TRIES 40                 /* to find a quiet moment for a mark; 50 us apart */
 
-const uint8_t tn_charge_how[TN_API_COUNT] = {
+static const uint8_t charge_how[TN_API_COUNT] = {
 #define TN_CHARGE_ROW(name, kind, how) [TN_API_##name] = TN_HOW_##how,
 #include "shim/charge_rows.def"
 #undef TN_CHARGE_ROW
@@ -38,21 +37,18 @@ static _Atomic int put_off;                      /* something ran whose memory a
 
 void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&tn_hot_page->managed, sign, memory_order_relaxed); }
 
-/* This call may move memory, from here until unmark(). */
-static void mark(tn_hook_frame *f)
+unsigned tn_charge_bits(int api)
 {
-    f->window.marked = 1;
-    f->thread->marks++;
-    tn_moving_begin(f->thread->moving);
-}
-
-static void unmark(tn_hook_frame *f)
-{
-    if (!f->window.marked) return;
-    f->window.marked = 0;
-    if (!f->thread->marks) return; /* a longjmp was taken to have left this call */
-    f->thread->marks--;
-    tn_moving_end(f->thread->moving);
+    switch (charge_how[api]) {
+    case TN_HOW_NONE:
+        return 0;
+    case TN_HOW_MARKED:
+        return TN_ROW_MARKED;
+    case TN_HOW_WAITS:
+        return TN_ROW_WINDOW;
+    default:
+        return TN_ROW_MARKED | TN_ROW_WINDOW;
+    }
 }
 
 /* ---- events */
@@ -78,6 +74,7 @@ static void window_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
     tn_reading r;
     uint64_t unrecorded = atomic_load(&tn_unrecorded_ended);
     if (f->window.kind || !tn_reading_take(f, device, &r)) return;
+    f->charged = 1;
     f->window.kind = kind;
     f->window.device = device;
     f->window.quiet = r.quiet;
@@ -87,7 +84,7 @@ static void window_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
     f->window.unrecorded = unrecorded;
 }
 
-static void window_end(tn_hook_frame *f)
+void tn_charge_window_end(tn_hook_frame *f)
 {
     tn_reading r;
     uint8_t kind = f->window.kind;
@@ -127,11 +124,14 @@ static int is_due(int api, unsigned first, int again)
 
 static int wants_window(const tn_hook_frame *f)
 {
-    switch (tn_charge_how[f->api]) {
+    switch (charge_how[f->api]) {
     case TN_HOW_ALWAYS:
         return 1;
     case TN_HOW_SELDOM:
-        return is_due(f->api, FIRST_CALLS, 0);
+        if (is_due(f->api, FIRST_CALLS, 0)) return 1;
+        /* Its last one is behind it: later calls do not ask any more. */
+        atomic_fetch_and_explicit(&tn_hot_page->row[f->api], (uint8_t)~TN_ROW_WINDOW, memory_order_relaxed);
+        return 0;
     case TN_HOW_OFTEN:
         return is_due(f->api, OFTEN_FIRST_CALLS, 1);
     case TN_HOW_WAITS:
@@ -153,19 +153,13 @@ static int wants_window(const tn_hook_frame *f)
 
 void tn_charge_enter(tn_hook_frame *f)
 {
-    if (tn_charge_how[f->api] != TN_HOW_WAITS) mark(f);
+    f->charged = 1;
     if (f->nested || !wants_window(f)) return;
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, charge_kind[f->api], c.device);
 }
 
-void tn_charge_leave(tn_hook_frame *f)
-{
-    if (f->window.kind) window_end(f);
-    unmark(f);
-    /* By the thread's last event, which costs no look at the counter; it may be a little older than the last reading of another thread. */
-    if (!f->nested && (int64_t)(f->thread->stamp - tn_reading_last()) > (int64_t)TICK_TICKS) rec_reconcile_in(f, TN_READ_TIME);
-}
+void tn_charge_tick(tn_hook_frame *f) { rec_reconcile_in(f, TN_READ_TIME); }
 
 void rec_free_managed_begin(tn_hook_frame *f)
 {
@@ -197,7 +191,7 @@ static int is_new(_Atomic uint64_t *seen, uint64_t handle)
 
 static void work_begin(tn_hook_frame *f, uint8_t kind)
 {
-    mark(f);
+    tn_charge_mark(f);
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, kind, c.device);
     atomic_store_explicit(&put_off, PUT_OFF_FIRST, memory_order_relaxed);

@@ -18,9 +18,35 @@ void rec_reconcile_in(tn_hook_frame *f, int cause);
 enum { TN_HOW_NONE = 0, TN_HOW_MARKED /* may move memory; no reading */, TN_HOW_SELDOM /* a reading around the row's first calls */,
        TN_HOW_OFTEN /* those, and one now and then */, TN_HOW_ALWAYS, TN_HOW_WAITS /* like OFTEN, and not marked */,
        TN_HOW_TOUCHES /* like SELDOM; like OFTEN while managed memory is alive */ };
-extern const uint8_t tn_charge_how[TN_API_COUNT];
-void tn_charge_enter(tn_hook_frame *f);
-void tn_charge_leave(tn_hook_frame *f);
+unsigned tn_charge_bits(int api); /* TN_ROW_MARKED, TN_ROW_WINDOW */
+void tn_charge_enter(tn_hook_frame *f); /* of a row that may get a reading */
+void tn_charge_window_end(tn_hook_frame *f);
+void tn_charge_tick(tn_hook_frame *f);
+
+/* This call may move memory, from here until tn_charge_unmark(). */
+static inline void tn_charge_mark(tn_hook_frame *f)
+{
+    f->charged = f->window.marked = 1;
+    f->thread->marks++;
+    tn_moving_begin(f->thread->moving);
+}
+
+static inline void tn_charge_unmark(tn_hook_frame *f)
+{
+    if (!f->window.marked) return;
+    f->window.marked = 0;
+    if (!f->thread->marks) return; /* a longjmp was taken to have left this call */
+    f->thread->marks--;
+    tn_moving_end(f->thread->moving);
+}
+
+/* Whether a reading for its own sake is due. By the thread's last event, which costs no look at the counter; it may be a little older than the
+ * last reading of another thread. */
+#define TN_CHARGE_TICK 30000000 /* 10 ms at 3 GHz: a reading at least so often where memory moves */
+static inline int tn_charge_tick_is_due(uint64_t stamp)
+{
+    return (int64_t)(stamp - atomic_load_explicit(&tn_hot_page->last_reading, memory_order_relaxed)) > TN_CHARGE_TICK;
+}
 
 /* ---- what rows say themselves */
 void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */

@@ -291,9 +291,11 @@ void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, 
     rt_alloc_on(f, r, kind, addr, bytes, extra, TN_STREAM_NONE);
 }
 
-void rt_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
+void rt_free_begin(tn_hook_frame *f, const void *real, tn_space space, uint64_t addr)
 {
-    f->begun = tn_stamp();
+    /* Below a function that has come past a driver row that row stamps, 12 ns saved; no runtime frees in two ways. */
+    f->handle = (void *)(uintptr_t)real;
+    if (f->thread->frees[f->api % 4] != real) f->begun = tn_stamp();
     f->freed_addr = addr;
     f->freed_space = (uint8_t)space;
     (void)tn_frame_site(f);
@@ -301,8 +303,13 @@ void rt_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
 
 void rt_free_end(tn_hook_frame *f, int r, void *stream)
 {
+    if (f->thread->recorded != f->recorded) {
+        if (!f->nested) f->thread->frees[f->api % 4] = f->handle;
+        return;
+    }
     /* A bad address is the driver's to refuse, unlike a bad size. */
     if (f->nested || !f->freed_addr || !unrecorded(f, r == cudaErrorInvalidValue ? cudaErrorUnknown : r)) return;
+    if (!f->begun) f->begun = tn_stamp();
     /* The driver row that takes a block out before the real call did not run, so this is after it: an entry
      * younger than the call is another thread's new block at the same address and stays. */
     f->freed_known = (uint8_t)tn_ledger_remove((tn_space)f->freed_space, f->freed_addr, &f->freed);

@@ -390,6 +390,42 @@ START_TEST(errno_is_left_alone)
 }
 END_TEST
 
+/* The node of a removed block waits for its return: with the same bytes, others, or in another space. */
+START_TEST(a_block_that_comes_again_is_a_new_one)
+{
+    const uint64_t at = 0x7f0000040000;
+    for (unsigned round = 0; round < 64; round++) {
+        uint64_t bytes = round % 4 == 3 ? 3 << 16 : 1 << 16;
+        tn_space space = round % 8 < 6 ? TN_SPACE_ADDRESS : TN_SPACE_MAPPING;
+        tn_entry e = block(at, bytes), old;
+        e.extra = round;
+        e.first_write = 0;
+        ck_assert_int_eq(tn_ledger_insert(space, &e, NULL), 0);
+        ck_assert_int_eq(tn_ledger_find(space, at + bytes - 1, &old), 1);
+        ck_assert_uint_eq(old.extra, round);
+        ck_assert_uint_eq(old.first_write, 0);
+        ck_assert_int_eq(tn_ledger_find(space, at + bytes, NULL), 0);
+        ck_assert_int_eq(tn_ledger_find(space == TN_SPACE_ADDRESS ? TN_SPACE_MAPPING : TN_SPACE_ADDRESS, at, NULL), 0);
+        ck_assert_int_eq(tn_ledger_mark_write(at + 1, 2, NULL), 1);
+        if (round % 5 == 0) { /* seen again without a free */
+            e.extra = ~(uint64_t)round;
+            ck_assert_int_eq(tn_ledger_insert(space, &e, &old), 1);
+            ck_assert_uint_eq(old.extra, round);
+            ck_assert_int_eq(tn_ledger_mark_write(at + 1, 2, NULL), 1);
+        }
+        ck_assert_uint_eq(tn_ledger_count(), 1);
+        ck_assert_int_eq(tn_ledger_remove(space, at, &old), 1);
+        ck_assert_uint_eq(old.extra, round % 5 == 0 ? ~(uint64_t)round : round);
+        ck_assert_uint_eq(old.first_write, 2);
+        ck_assert_int_eq(tn_ledger_remove(space, at, NULL), 0);
+        ck_assert_int_eq(tn_ledger_find(space, at + 1, NULL), 0);
+        if (round % 16 == 15)
+            tn_ledger_thread_ends();
+    }
+    ck_assert_uint_eq(tn_ledger_count(), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("ledger");
@@ -407,6 +443,7 @@ int main(void)
     tcase_add_test(c, eight_threads_at_once);
     tcase_add_test(c, one_of_several_threads_is_the_first_writer);
     tcase_add_test(c, errno_is_left_alone);
+    tcase_add_test(c, a_block_that_comes_again_is_a_new_one);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);

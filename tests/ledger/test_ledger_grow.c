@@ -120,9 +120,54 @@ START_TEST(crowded_lines_alone_do_not_grow_a_table)
         for (uint64_t i = 0; i < 100; i++)
             ck_assert_int_eq(tn_ledger_remove(TN_SPACE_ADDRESS, 0x10000 + 2 * i, NULL), round == 0);
     }
+    tn_ledger_thread_ends();
     /* What had to leave its line was counted, and is counted out again. */
     for (unsigned i = 0; i < 1u << TN_CLASS_MIN; i++)
         ck_assert_uint_eq((uint32_t)tn_tables[TN_CLASS_MIN].lines[i].over, 0);
+}
+END_TEST
+
+static unsigned cells_taken(void)
+{
+    unsigned taken = 0;
+    for (uint64_t i = 0; i >> newest() == 0; i++)
+        for (unsigned k = 0; k < TN_LINE_CELLS; k++)
+            taken += tn_tables[newest()].lines[i].cells[k] > TN_CELL_FREE;
+    return taken;
+}
+
+/* A removal leaves node and cells for the block to come again: few of them, in tables that are left as well, and none once the thread has ended. */
+START_TEST(what_is_kept_for_blocks_to_come_again_moves_and_goes)
+{
+    ck_assert_int_eq(tn_ledger_init(), TN_OK);
+    for (uint64_t i = 1; i <= 100; i++) {
+        tn_entry e = { .addr = i << 20, .bytes = 1 << 20, .extra = i };
+        ck_assert_int_eq(tn_ledger_insert(TN_SPACE_ADDRESS, &e, NULL), 0);
+    }
+    ck_assert_uint_eq(cells_taken(), 200);
+    for (uint64_t i = 1; i <= 100; i++)
+        ck_assert_int_eq(tn_ledger_remove(TN_SPACE_ADDRESS, i << 20, NULL), 1);
+    unsigned kept = cells_taken();
+    ck_assert_uint_gt(kept, 0);
+    ck_assert_uint_le(kept, 16);
+    ck_assert_uint_eq(tn_ledger_count(), 0);
+    for (uint64_t i = 1; i <= 5000; i++)
+        insert(i);
+    ck_assert_uint_gt(newest(), TN_CLASS_MIN);
+    for (uint64_t i = 1; i <= 100; i++) {
+        tn_entry e = { .addr = i << 20, .bytes = 1 << 20, .extra = ~i };
+        ck_assert_int_eq(tn_ledger_find(TN_SPACE_ADDRESS, (i << 20) + 5, NULL), 0);
+        ck_assert_int_eq(tn_ledger_insert(TN_SPACE_ADDRESS, &e, NULL), 0);
+        ck_assert_int_eq(tn_ledger_find(TN_SPACE_ADDRESS, (i << 20) + 5, &e), 1);
+        ck_assert_uint_eq(e.extra, ~i);
+        ck_assert_int_eq(tn_ledger_remove(TN_SPACE_ADDRESS, i << 20, NULL), 1);
+    }
+    for (uint64_t i = 1; i <= 5000; i++)
+        ck_assert_int_eq(tn_ledger_remove(TN_SPACE_VMM_HANDLE, i, NULL), 1);
+    while (phase != IDLE)
+        (void)work();
+    tn_ledger_thread_ends();
+    ck_assert_uint_eq(cells_taken(), 0);
 }
 END_TEST
 
@@ -134,6 +179,7 @@ int main(void)
     tcase_add_test(c, blocks_go_from_tables_that_are_left);
     tcase_add_test(c, shrunk_tables_are_used_again);
     tcase_add_test(c, crowded_lines_alone_do_not_grow_a_table);
+    tcase_add_test(c, what_is_kept_for_blocks_to_come_again_moves_and_goes);
     suite_add_tcase(s, c);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
