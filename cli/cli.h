@@ -14,8 +14,11 @@ int cmd_report(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
 int cmd_soak(int argc, char **argv);
 int cmd_census(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+/* `tenure plan --dsa FILE`, with all of plan's words. */
+int tn_cmd_plan_dsa(int argc, char **argv);
 
-extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[];
+extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[];
 
 /* One line to standard error: "tenure COMMAND: " and the sentence (printf). Returns TN_EXIT_USAGE. */
 int cli_fail(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
