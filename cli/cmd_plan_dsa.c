@@ -12,6 +12,9 @@
 #include "planner/pack_check.h"
 #include "planner/pack_csv.h"
 
+/* Above all letters: these have none. */
+enum { OPTION_DSA = 256, OPTION_STEPS };
+
 typedef struct dsa_options {
     const char *in, *out;
     uint64_t steps;
@@ -20,9 +23,9 @@ typedef struct dsa_options {
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, dsa_options *o)
 {
-    static const struct option options[] = {{"dsa", required_argument, NULL, 'd'},
+    static const struct option options[] = {{"dsa", required_argument, NULL, OPTION_DSA},
                                             {"output", required_argument, NULL, 'o'},
-                                            {"steps", required_argument, NULL, 's'},
+                                            {"steps", required_argument, NULL, OPTION_STEPS},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     int c;
@@ -31,7 +34,7 @@ static int parse(int argc, char **argv, dsa_options *o)
     while ((c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
         char *end;
         switch (c) {
-        case 'd':
+        case OPTION_DSA:
             if (o->in)
                 return cli_fail("plan", "--dsa takes one file, not %s as well as %s", optarg, o->in);
             o->in = optarg;
@@ -39,7 +42,7 @@ static int parse(int argc, char **argv, dsa_options *o)
         case 'o':
             o->out = optarg;
             break;
-        case 's':
+        case OPTION_STEPS:
             errno = 0;
             o->steps = strtoull(optarg, &end, 10);
             if (*optarg < '0' || *optarg > '9' || *end || errno || o->steps == 0)
