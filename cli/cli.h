@@ -17,6 +17,8 @@ int cmd_census(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 /* `tenure plan --dsa FILE`, with all of plan's words. */
 int tn_cmd_plan_dsa(int argc, char **argv);
+/* `tenure plan --demand FILE`, likewise. */
+int tn_cmd_plan_demand(int argc, char **argv);
 
 extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[];
 

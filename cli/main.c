@@ -15,6 +15,7 @@ static const char main_help[] =
     "  tenure soak -- CMD...             run CMD until it serves, and say where it allocates meanwhile\n"
     "  tenure ctl PID|RUN phase NAME     tell a process that is being recorded its phase; mark TEXT sets a mark\n"
     "  tenure census SRC...              count the allocation calls in a source tree; allowlist, join with runs\n"
+    "  tenure plan --demand FILE         what an engine will hold, within a budget: the arithmetic, and what frees how much\n"
     "  tenure plan --dsa FILE            pack a MiniMalloc file: offsets for buffers with known lifetimes\n"
     "\n"
     "  tenure help COMMAND               the options of a command\n"
