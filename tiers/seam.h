@@ -1,6 +1,6 @@
 /* Where a program that uses this library directly meets whoever keeps the account of its process: a table of functions that hears of every
  * acquisition and every hand-out, and may refuse an acquisition. Empty unless somebody fills it; then a hand-out costs one branch more that
- * is always predicted. Filled once, before threads use the library; the functions are called by any thread, with no lock of ours held. */
+ * is always predicted. Filled once, before threads use the library; the functions are called by any thread, possibly with an allocator's lock held. */
 #ifndef TENURE_TIERS_SEAM_H
 #define TENURE_TIERS_SEAM_H
 
@@ -19,7 +19,7 @@ extern "C" {
 
 /* No entry may be NULL. A backend and an allocator are known by an address that is theirs while they live; none of it is to be looked
  * behind. A region is as its caller has it, and known by its backend and id: one of an id that is not live is an old copy, and to be ignored.
- * None of these may call the library. */
+ * None of these may call the library or wait. */
 typedef struct tn_seam {
     uint32_t version; /* TN_SEAM_VERSION */
     uint32_t bytes;   /* sizeof(tn_seam) where the table was made: at least that of here */
