@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-/* What the allocators of tiers/ cost, on the host backend, each thread with its own. usage: tiers */
+/* What a take from an arena costs, on the host backend, each thread with an arena of its own. usage: tiers_arena */
 #include <stdlib.h>
 #include <sys/mman.h>
 
