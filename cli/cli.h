@@ -19,8 +19,12 @@ int cmd_plan(int argc, char **argv);
 int tn_cmd_plan_dsa(int argc, char **argv);
 /* `tenure plan --demand FILE`, likewise. */
 int tn_cmd_plan_demand(int argc, char **argv);
+/* `tenure plan RUN...`. */
+int tn_cmd_plan_runs(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
-extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[];
+extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[],
+    cmd_verify_help[];
 
 /* One line to standard error: "tenure COMMAND: " and the sentence (printf). Returns TN_EXIT_USAGE. */
 int cli_fail(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,12 +1,31 @@
-/* tenure plan: which of its ways is meant. Plans are not made from runs yet. */
+/* tenure plan: which of its ways is meant: runs, a demand file, a file of buffers. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
 const char cmd_plan_help[] =
+    "tenure plan RUN... [-o PLAN] [--budget SIZE] [--rules FILE] [--headroom PERCENT]\n"
     "tenure plan --demand FILE [--budget SIZE] [--charges FILE | --remembered] [--json]\n"
     "tenure plan --dsa FILE [-o OUT] [--steps N]\n"
+    "\n"
+    "Makes a plan from what was recorded: for every site the discipline that holds its own history in the least memory, and for\n"
+    "each tier its capacity. Each RUN is a folder or a journal (*.tnj); of several the plan holds each. A CSV file\n"
+    "(seq,op,block,bytes,site) is planned by itself. docs/PLAN.md describes the plan's file.\n"
+    "\n"
+    "  -o PLAN              write the plan to PLAN, which is replaced; without it only the summary is printed\n"
+    "  --budget SIZE        fail where the plan needs more than SIZE (32607MiB, 24 GiB, bytes)\n"
+    "  --rules FILE         lines that override the planner: a discipline, then symbol=GLOB, module=GLOB, file=GLOB or key=KEY\n"
+    "  --headroom PERCENT   for other requests than those seen: what comes with requests gets slots of one size, its largest and\n"
+    "                       so much more, T2 as much more, and sites seen less than 8 times share with no other\n"
+    "  --classes N          N size classes an octave (1 to 64) for packed slots, instead of the best of several\n"
+    "  --steps N            the most work to do for the offsets of a tier, in steps of a nanosecond or two (default 400000000)\n"
+    "  --symbol-seconds S   give up on names, files and lines after S seconds (default 60)\n"
+    "  --debug-dir DIR      look for separate debug files in DIR/.build-id before /usr/lib/debug/.build-id\n"
+    "  --quiet              print no summary\n"
+    "\n"
+    "The same runs give the same bytes, in whatever order they are given. Exit code 0; 1 where the plan is over the budget; 2 for\n"
+    "wrong arguments or files; 3 where there is no journal, or one that is incomplete (the plan is then made all the same).\n"
     "\n"
     "With --demand it sums up what an engine will be asked to hold, from a file that says so (docs/DEMAND.md): charges, T2, T1,\n"
     "T3, scratch, and the KV pool from what is left of the budget. Where that does not fit, it prints what frees how much.\n"
@@ -24,10 +43,10 @@ const char cmd_plan_help[] =
     "\n"
     "  --dsa FILE   the buffers\n"
     "  -o OUT       write the file with the column offset\n"
-    "  --steps N    the most work to do, in steps of a nanosecond or two (default 4000000000)\n"
+    "  --steps N    the most work to do (default 4000000000)\n"
     "\n"
-    "The same file gives the same offsets everywhere, in whatever order its lines stand. Exit code 0, or 2 for wrong\n"
-    "arguments or a file that cannot be used.\n";
+    "The same file gives the same offsets, in whatever order its lines stand. Exit code 0, or 2 for wrong arguments or a file that\n"
+    "cannot be used.\n";
 
 static int has_option(int argc, char **argv, const char *name)
 {
@@ -44,9 +63,5 @@ int cmd_plan(int argc, char **argv)
         return tn_cmd_plan_dsa(argc, argv);
     if (has_option(argc, argv, "--demand"))
         return tn_cmd_plan_demand(argc, argv);
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(cmd_plan_help, stdout);
-        return TN_EXIT_HOLDS;
-    }
-    return cli_fail("plan", "--demand FILE or --dsa FILE is needed: plans are not made from runs yet (see tenure help plan)");
+    return tn_cmd_plan_runs(argc, argv);
 }

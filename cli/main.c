@@ -15,8 +15,10 @@ static const char main_help[] =
     "  tenure soak -- CMD...             run CMD until it serves, and say where it allocates meanwhile\n"
     "  tenure ctl PID|RUN phase NAME     tell a process that is being recorded its phase; mark TEXT sets a mark\n"
     "  tenure census SRC...              count the allocation calls in a source tree; allowlist, join with runs\n"
+    "  tenure plan RUN... -o PLAN        make a plan from runs: where each site's memory comes from, and how much there is\n"
     "  tenure plan --demand FILE         what an engine will hold, within a budget: the arithmetic, and what frees how much\n"
     "  tenure plan --dsa FILE            pack a MiniMalloc file: offsets for buffers with known lifetimes\n"
+    "  tenure verify PLAN RUN            replay a run against a plan: does every request find room?\n"
     "\n"
     "  tenure help COMMAND               the options of a command\n"
     "  tenure --version\n"
@@ -36,6 +38,7 @@ static const struct command {
     {"soak", cmd_soak, cmd_soak_help},
     {"census", cmd_census, cmd_census_help},
     {"plan", cmd_plan, cmd_plan_help},
+    {"verify", cmd_verify, cmd_verify_help},
 };
 
 static const struct command *find(const char *name)

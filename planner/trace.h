@@ -69,6 +69,7 @@ typedef struct tn_trace_process {
     uint64_t refused;           /* allocating calls that the driver refused */
     uint64_t no_context;        /* allocating calls under a context that has no number */
     uint64_t frees_unknown;
+    uint64_t charges;           /* readings of a device that belong to a call */
     uint64_t dropped;           /* events and records that the journal lost */
     const char *damage;         /* NULL, or a sentence about what could not be read */
 } tn_trace_process;

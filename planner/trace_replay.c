@@ -478,6 +478,7 @@ static void take_event(replay *r)
             flag_block(r, r->e->addr, TN_LF_SYNC_MEMOPS);
         break;
     case TN_EV_PHASE: take_phase(r); break;
+    case TN_EV_CHARGE: r->p->charges++; break;
     default: break;
     }
 }

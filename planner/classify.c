@@ -1,0 +1,433 @@
+/* The steps: what must stay with the driver; rules; T1; T2; stream-ordered stacks; fixed blocks; what is left is packed. */
+#include "planner/classify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/bump.h"
+#include "planner/layout.h"
+#include "planner/regions.h"
+#include "planner/simulate.h"
+#include "planner/stacks.h"
+
+#define BUMP_LOSS 16u
+
+/* ---- the driver's ---- */
+
+static const char *native_cause(const tn_unit *u)
+{
+    static const struct { uint8_t kind; const char *cause; } kinds[] = {
+        {TN_KIND_MANAGED, "managed memory moves between host and device by itself"},
+        {TN_KIND_REGISTERED, "the memory is the program's own, registered with the driver"},
+        {TN_KIND_ARRAY, "an array's layout is the driver's"},
+        {TN_KIND_MIPMAP, "an array's layout is the driver's"},
+        {TN_KIND_VMM_HANDLE, "physical memory that the program maps itself"},
+        {TN_KIND_GRAPH, "the memory belongs to a graph"},
+        {TN_KIND_POOL, "the program made the pool it comes from"},
+        {TN_KIND_PITCH, "the pitch is the driver's choice"},
+    };
+    if (u->flags & TN_LF_EXPORTED)
+        return "its memory was handed to another process";
+    if (u->flags & TN_LF_SYNC_MEMOPS)
+        return "the program asked for synchronous copies on it";
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (u->kinds & 1u << kinds[i].kind)
+            return kinds[i].cause;
+    if (u->family == TN_FAMILY_COUNT)
+        return "the site takes memory of several families";
+    if (u->mixed_detail)
+        return "the site takes pinned memory with several flags";
+    if (u->live_blocks == 0)
+        return "it was only ever seen while a capture was active, or without a context";
+    return NULL;
+}
+
+static const struct tn_frame *innermost(const tn_trace *t, uint32_t site, uint32_t *process)
+{
+    const tn_trace_site *x = &t->sites[site];
+    *process = x->process;
+    return x->record && x->record->frame_count ? &x->record->frames[0] : NULL;
+}
+
+/* By build-id and offset, since modules are numbered by each process. */
+static int same_frame(const tn_trace *t, uint32_t a, uint32_t b)
+{
+    uint32_t p, q;
+    const struct tn_frame *x = innermost(t, a, &p), *y = innermost(t, b, &q);
+    if (!x || !y || x->offset != y->offset)
+        return 0;
+    const tn_rec_module *m = tn_reader_module(t->processes[p].reader, x->module), *n = tn_reader_module(t->processes[q].reader, y->module);
+    return m && n && m->build_id_bytes == n->build_id_bytes && m->hashed == n->hashed && memcmp(m->build_id, n->build_id, sizeof m->build_id) == 0;
+}
+
+static void decide(tn_unit *u, tn_discipline d, uint64_t capacity, const char *reason)
+{
+    u->discipline = d;
+    u->capacity = capacity;
+    u->reason = reason;
+}
+
+/* An allocator that exported one block may export any: sites with the same innermost frame go with it. */
+static void keep_exporters(tn_section *s, uint8_t *open)
+{
+    for (size_t i = 0; i < s->unit_count; i++) {
+        if (!(s->units[i].flags & TN_LF_EXPORTED))
+            continue;
+        for (size_t k = 0; k < s->unit_count; k++) {
+            if (!open[k] || !same_frame(s->trace, s->units[i].site, s->units[k].site))
+                continue;
+            decide(&s->units[k], TN_D_NATIVE, s->units[k].backed_bytes, "the same caller handed another block to another process");
+            open[k] = 0;
+        }
+    }
+}
+
+/* ---- groups ---- */
+
+static void mark(const tn_section *s, const uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
+{
+    for (size_t i = 0; i < s->unit_count; i++)
+        chosen[i] = open[i] && fits(&s->units[i]);
+}
+
+static int is_weight_like(const tn_unit *u)
+{
+    return u->family == TN_FAMILY_DEVICE && u->by_host && !(u->phases & 1u << TN_PHASE_SERVING) && !u->within_loading && !u->held;
+}
+
+static int is_async(const tn_unit *u) { return u->family == TN_FAMILY_ASYNC && !u->held; }
+static int is_device(const tn_unit *u) { return u->family == TN_FAMILY_DEVICE; }
+static int is_async_family(const tn_unit *u) { return u->family == TN_FAMILY_ASYNC; }
+
+static tn_error choose_t1(tn_section *s, uint8_t *open, uint8_t *chosen)
+{
+    mark(s, open, chosen, is_weight_like);
+    tn_error error = tn_regions_choose(s, chosen);
+    for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
+        if (!chosen[i])
+            continue;
+        decide(&s->units[i], TN_D_T1, s->units[i].region_bytes, "written from the host before serving, and gone only together with others");
+        open[i] = 0;
+    }
+    return error;
+}
+
+/* By instance: when the unit's last block came and its first one went. */
+typedef struct span { uint32_t last_birth, first_free; } span;
+
+static void read_spans(const tn_section *s, const tn_instance *in, span *spans)
+{
+    const tn_life *lives = s->trace->processes[in->process].lives;
+    for (size_t i = 0; i < s->unit_count; i++)
+        spans[i] = (span){.first_free = TN_LIFE_OPEN};
+    for (size_t i = 0; i < in->birth_count; i++) {
+        const tn_life *l = &lives[in->births[i]];
+        span *x = &spans[s->unit_of[l->site]];
+        x->last_birth = l->begin;
+        if (l->freed < x->first_free)
+            x->first_free = l->freed;
+    }
+}
+
+/* A bump arena pads where small blocks and large ones alternate, and a packed region does not: 0 where that costs more than one part in
+ * BUMP_LOSS of both tiers together. `chosen` are those for T2, of the open ones that fit. */
+static tn_error bump_is_worth_it(const tn_section *s, const uint8_t *open, const uint8_t *chosen, int (*fits)(const tn_unit *u), int *worth)
+{
+    uint8_t *other = malloc(s->unit_count + 1);
+    uint64_t bump = 0, rest = 0, all = 0;
+    if (!other)
+        return TN_E_NOMEM;
+    tn_error error = tn_bump_capacity(s, chosen, &bump);
+    *worth = 1;
+    if (error == TN_OK && bump > 0) {
+        for (size_t i = 0; i < s->unit_count; i++)
+            other[i] = open[i] && fits(&s->units[i]) && !chosen[i];
+        error = tn_layout_estimate(s, other, 4, &rest);
+        for (size_t i = 0; i < s->unit_count; i++)
+            other[i] = open[i] && fits(&s->units[i]);
+        if (error == TN_OK)
+            error = tn_layout_estimate(s, other, 4, &all);
+        *worth = error != TN_OK || bump + rest - (bump + rest) / BUMP_LOSS <= all;
+        if (error == TN_E_LIMIT) /* too many to be packed: then this is the way */
+            error = TN_OK;
+    }
+    free(other);
+    return error;
+}
+
+/* What stays to the end: every free comes after the last request of all that stay, so that a bump arena loses nothing. */
+static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
+{
+    span *spans = malloc((s->unit_count + 1) * sizeof *spans);
+    if (!spans)
+        return TN_E_NOMEM;
+    mark(s, open, chosen, fits);
+    for (int changed = 1; changed;) {
+        changed = 0;
+        for (size_t k = 0; k < s->instance_count; k++) {
+            uint32_t last = 0;
+            read_spans(s, &s->instances[k], spans);
+            for (size_t i = 0; i < s->unit_count; i++)
+                if (chosen[i] && spans[i].first_free > spans[i].last_birth && spans[i].last_birth > last)
+                    last = spans[i].last_birth;
+            for (size_t i = 0; i < s->unit_count; i++) {
+                if (!chosen[i] || spans[i].last_birth == 0 || (spans[i].first_free > spans[i].last_birth && spans[i].first_free > last))
+                    continue;
+                chosen[i] = 0;
+                changed = 1;
+            }
+        }
+    }
+    free(spans);
+    int worth = 1;
+    tn_error error = bump_is_worth_it(s, open, chosen, fits, &worth);
+    if (error != TN_OK)
+        return error;
+    for (size_t i = 0; i < s->unit_count; i++) {
+        if (!chosen[i] || !worth)
+            continue;
+        decide(&s->units[i], TN_D_T2, s->units[i].bump_bytes, "kept until nothing is taken any more");
+        open[i] = 0;
+    }
+    return TN_OK;
+}
+
+/* What each open unit of the family had alive when all of them were at their highest: what packing would give up without it. */
+static void read_peak(tn_section *s, const uint8_t *chosen, int clean)
+{
+    uint64_t *live = calloc(s->unit_count + 1, sizeof *live), highest = 0;
+    for (int pass = 0; live && pass < 2; pass++) {
+        int found = 0;
+        for (size_t k = 0; k < s->instance_count && !found; k++) {
+            tn_walk w = tn_walk_begin(s, &s->instances[k], clean);
+            uint64_t sum = 0;
+            uint32_t i;
+            memset(live, 0, s->unit_count * sizeof *live);
+            for (int what; !found && (what = tn_walk_next(&w, &i));) {
+                const tn_life *l = &w.lives[i];
+                uint32_t unit = s->unit_of[l->site];
+                if (!chosen[unit])
+                    continue;
+                uint64_t bytes = tn_unit_bytes(&s->units[unit], l->bytes);
+                sum = what > 0 ? sum + bytes : sum - bytes;
+                live[unit] = what > 0 ? live[unit] + bytes : live[unit] - bytes;
+                if (pass == 0 && sum > highest)
+                    highest = sum;
+                found = pass == 1 && sum == highest;
+            }
+        }
+        for (size_t i = 0; pass == 1 && i < s->unit_count; i++)
+            if (chosen[i])
+                s->units[i].at_peak = live[i];
+    }
+    free(live);
+}
+
+/* Last in, first out, where that takes no more than the group would in packed slots. */
+static tn_error choose_t4(tn_section *s, uint8_t *open, uint8_t *chosen)
+{
+    tn_stacks stacks;
+    uint64_t at_peak = 0;
+    mark(s, open, chosen, is_async);
+    read_peak(s, chosen, 1);
+    tn_error error = tn_stacks_choose(s, chosen);
+    if (error == TN_OK)
+        error = tn_stacks_plan(s, chosen, &stacks);
+    if (error != TN_OK)
+        return error;
+    for (size_t i = 0; i < s->unit_count; i++)
+        if (chosen[i])
+            at_peak += s->units[i].at_peak;
+    if (stacks.capacity == 0 || stacks.capacity * stacks.streams > at_peak)
+        return TN_OK;
+    for (size_t i = 0; i < s->unit_count; i++) {
+        if (!chosen[i])
+            continue;
+        decide(&s->units[i], TN_D_T4, s->units[i].stack_bytes, "every block was the last to come on its stream when it went");
+        open[i] = 0;
+    }
+    return TN_OK;
+}
+
+/* Blocks of one size that are all alive when memory is shortest lose nothing by not sharing. */
+static int is_fixed(const tn_unit *u)
+{
+    /* Stream-ordered ones come back sooner where packed slots follow their streams. */
+    return u->family == TN_FAMILY_DEVICE && u->live_blocks >= 2 && u->smallest == u->largest && u->at_peak == u->live_bytes;
+}
+
+static void choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
+{
+    mark(s, open, chosen, fits);
+    read_peak(s, chosen, 1);
+    for (size_t i = 0; i < s->unit_count; i++) {
+        tn_unit *u = &s->units[i];
+        if (!open[i] || !fits(u) || !(u->held || is_fixed(u)))
+            continue;
+        decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest),
+               u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
+        open[i] = 0;
+    }
+}
+
+static void choose_rest(tn_section *s, uint8_t *open)
+{
+    for (size_t i = 0; i < s->unit_count; i++) {
+        tn_unit *u = &s->units[i];
+        if (!open[i])
+            continue;
+        if (u->family == TN_FAMILY_PINNED && u->within_loading)
+            decide(u, TN_D_T5A, u->live_bytes, "pinned, and gone when loading ended");
+        else if (u->family == TN_FAMILY_PINNED)
+            decide(u, TN_D_T5B, u->live_bytes, "pinned, and there while serving");
+        else
+            decide(u, TN_D_PACKED, u->at_peak,
+                   u->within_loading ? "gone before loading ended: shares its addresses with what comes later" : "comes and goes: shares its addresses with what is not alive then");
+        open[i] = 0;
+    }
+}
+
+/* ---- what else there was ---- */
+
+static uint64_t figure(const tn_unit *u, tn_discipline d)
+{
+    switch (d) {
+    case TN_D_T1: return u->region_bytes;
+    case TN_D_T2: return u->bump_bytes;
+    case TN_D_T3: return u->live_blocks * tn_unit_bytes(u, u->largest);
+    case TN_D_T4: return u->stack_bytes;
+    case TN_D_PACKED: return u->at_peak;
+    case TN_D_T5A:
+    case TN_D_T5B: return u->live_bytes;
+    default: return u->backed_bytes;
+    }
+}
+
+static int would_be_right(const tn_unit *u, tn_discipline d)
+{
+    if (d == u->discipline || !tn_discipline_fits(d, u->family))
+        return 0;
+    if (u->held && (d == TN_D_PACKED || d == TN_D_T4))
+        return 0;
+    return d != TN_D_T5A || u->within_loading;
+}
+
+static void choose_runner_up(tn_unit *u)
+{
+    u->runner_up = TN_D_NATIVE;
+    u->runner_capacity = u->backed_bytes;
+    if (u->family == TN_FAMILY_COUNT)
+        return;
+    for (unsigned d = TN_D_T1; d < TN_D_COUNT; d++) {
+        if (would_be_right(u, (tn_discipline)d) && figure(u, (tn_discipline)d) < u->runner_capacity) {
+            u->runner_up = (tn_discipline)d;
+            u->runner_capacity = figure(u, (tn_discipline)d);
+        }
+    }
+}
+
+tn_error tn_classify(tn_section *s, const tn_classify_options *options)
+{
+    uint8_t *open = calloc(s->unit_count + 1, 1), *chosen = calloc(s->unit_count + 1, 1);
+    tn_error error = open && chosen ? tn_simulate_units(s) : TN_E_NOMEM;
+    for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
+        tn_unit *u = &s->units[i];
+        u->held = (u->flags & TN_LF_HELD) != 0;
+        const char *cause = native_cause(u);
+        tn_discipline ruled = options && options->rule_of ? options->rule_of(options->user, s->trace, u->site, &u->rule) : TN_D_COUNT;
+        if (cause && !(ruled != TN_D_COUNT && ruled != TN_D_NATIVE && u->flags & TN_LF_EXPORTED && u->family != TN_FAMILY_COUNT)) {
+            decide(u, TN_D_NATIVE, u->backed_bytes, cause);
+            if (ruled != TN_D_NATIVE)
+                u->rule = NULL;
+        } else if (ruled != TN_D_COUNT && tn_discipline_fits(ruled, u->family)) {
+            decide(u, ruled, figure(u, ruled), "a rule says so");
+        } else {
+            u->rule = NULL;
+            open[i] = 1;
+        }
+    }
+    if (error == TN_OK) {
+        keep_exporters(s, open);
+        /* For the comparison: what each would add if all of its family were packed. */
+        for (size_t i = 0; i < s->unit_count; i++)
+            chosen[i] = is_device(&s->units[i]);
+        read_peak(s, chosen, 1);
+        for (size_t i = 0; i < s->unit_count; i++)
+            chosen[i] = is_async_family(&s->units[i]);
+        read_peak(s, chosen, 1);
+        error = choose_t1(s, open, chosen);
+    }
+    if (error == TN_OK)
+        error = choose_t2(s, open, chosen, is_device);
+    if (error == TN_OK)
+        error = choose_t2(s, open, chosen, is_async_family);
+    if (error == TN_OK)
+        error = choose_t4(s, open, chosen);
+    if (error == TN_OK) {
+        choose_t3(s, open, chosen, is_device);
+        choose_t3(s, open, chosen, is_async_family);
+        mark(s, open, chosen, is_device);
+        read_peak(s, chosen, 1);
+        mark(s, open, chosen, is_async_family);
+        read_peak(s, chosen, 1);
+        choose_rest(s, open);
+        for (size_t i = 0; i < s->unit_count; i++)
+            choose_runner_up(&s->units[i]);
+    }
+    free(open);
+    free(chosen);
+    return error;
+}
+
+/* ---- Python callers ---- */
+
+/* 1 where a native site's callers, each a unit, differ. */
+static int find_apart(const tn_sections *all, uint8_t *apart, size_t site_count)
+{
+    int any = 0;
+    memset(apart, 0, site_count);
+    for (size_t k = 0; k < all->count; k++) {
+        const tn_section *s = &all->at[k];
+        for (size_t i = 1; i < s->unit_count; i++) {
+            const tn_trace_site *a = &s->trace->sites[s->units[i - 1].site], *b = &s->trace->sites[s->units[i].site];
+            if (a->native == b->native && (s->units[i - 1].discipline != s->units[i].discipline || s->units[i - 1].held != s->units[i].held))
+                any = apart[a->native] = 1;
+        }
+    }
+    return any;
+}
+
+static tn_error classify_with(const tn_trace *trace, const uint8_t *apart, const tn_classify_options *options, tn_sections *out)
+{
+    tn_error error = tn_sections_make(trace, apart, out);
+    for (size_t i = 0; i < out->count && error == TN_OK; i++)
+        error = tn_classify(&out->at[i], options);
+    if (error != TN_OK)
+        tn_sections_free(out);
+    return error;
+}
+
+tn_error tn_classify_trace(const tn_trace *trace, const tn_classify_options *options, tn_sections *out)
+{
+    uint8_t *apart = calloc(trace->site_count + 1, 1);
+    int python = 0;
+    *out = (tn_sections){0};
+    if (!apart)
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < trace->site_count; i++)
+        python |= trace->sites[i].python != 0;
+    tn_error error = TN_OK;
+    if (python) {
+        tn_sections fine;
+        memset(apart, 1, trace->site_count);
+        error = classify_with(trace, apart, options, &fine);
+        if (error == TN_OK) {
+            find_apart(&fine, apart, trace->site_count);
+            tn_sections_free(&fine);
+        }
+    }
+    if (error == TN_OK)
+        error = classify_with(trace, apart, options, out);
+    free(apart);
+    return error;
+}

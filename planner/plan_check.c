@@ -1,0 +1,193 @@
+/* The checks, from the rows outward. */
+#include "planner/plan_check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#define BYTES_MAX ((uint64_t)1 << 56) /* so that sums of some do not wrap */
+
+typedef struct check {
+    const tn_plan_section *section;
+    size_t number;   /* of the section */
+    char *message;
+    tn_error error;
+} check;
+
+static void fail(check *c, const char *format, ...)
+{
+    va_list args;
+    char what[400];
+    if (c->error != TN_OK)
+        return;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    c->error = TN_E_FORMAT;
+    snprintf(c->message, TN_PLAN_CHECK_MESSAGE, "sections[%zu]: %s", c->number, what);
+}
+
+static int is_power_of_two(uint64_t n)
+{
+    return n && (n & (n - 1)) == 0;
+}
+
+static const tn_plan_tier *tier_of(const tn_plan_section *s, const tn_plan_row *row)
+{
+    for (size_t i = 0; i < s->tier_count; i++)
+        if (s->tiers[i].discipline == row->discipline && s->tiers[i].family == row->family &&
+            (row->family != TN_FAMILY_PINNED || s->tiers[i].detail == row->detail))
+            return &s->tiers[i];
+    return NULL;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void check_class(check *c, const tn_plan_row *row, const tn_plan_class *k, uint64_t capacity)
+{
+    if (k->bytes == 0 || k->bytes > BYTES_MAX || !is_power_of_two(k->alignment) || k->alignment < 512) {
+        fail(c, "site %016" PRIx64 ": a slot of %" PRIu64 " bytes, aligned to %" PRIu64 ", cannot be", row->key, k->bytes, k->alignment);
+        return;
+    }
+    if (k->alignment < tn_native_alignment(row->family, k->bytes))
+        fail(c, "site %016" PRIx64 ": slots of %" PRIu64 " bytes are aligned to %" PRIu64 ", less than the driver's", row->key, k->bytes, k->alignment);
+    if (k->count == 0)
+        fail(c, "site %016" PRIx64 ": the class of %" PRIu64 " bytes has no slot", row->key, k->bytes);
+    uint64_t *sorted = malloc((k->count + 1) * sizeof *sorted);
+    if (!sorted) {
+        c->error = c->error == TN_OK ? TN_E_NOMEM : c->error;
+        snprintf(c->message, TN_PLAN_CHECK_MESSAGE, "no memory left to check it");
+        return;
+    }
+    for (size_t i = 0; i < k->count; i++) {
+        sorted[i] = k->offsets[i];
+        if (k->offsets[i] % k->alignment)
+            fail(c, "site %016" PRIx64 ": offset %" PRIu64 " is no multiple of %" PRIu64, row->key, k->offsets[i], k->alignment);
+        if (k->offsets[i] > capacity || k->bytes > capacity - k->offsets[i])
+            fail(c, "site %016" PRIx64 ": the slot of %" PRIu64 " bytes at %" PRIu64 " reaches beyond the tier's %" PRIu64, row->key, k->bytes,
+                 k->offsets[i], capacity);
+    }
+    if (k->count)
+        qsort(sorted, k->count, sizeof *sorted, by_number);
+    for (size_t i = 1; i < k->count; i++)
+        if (sorted[i] - sorted[i - 1] < k->bytes)
+            fail(c, "site %016" PRIx64 ": two slots of one class overlap at %" PRIu64, row->key, sorted[i]);
+    free(sorted);
+}
+
+static void check_row(check *c, const tn_plan_row *row)
+{
+    if (row->capacity > BYTES_MAX || row->largest > BYTES_MAX || row->blocks > BYTES_MAX || row->runner_capacity > BYTES_MAX) {
+        fail(c, "site %016" PRIx64 ": a size is too large", row->key);
+        return;
+    }
+    if (row->discipline == TN_D_NATIVE) {
+        if (row->class_count)
+            fail(c, "site %016" PRIx64 ": it is native and has slots", row->key);
+        return;
+    }
+    if (row->family == TN_FAMILY_COUNT || !tn_discipline_fits(row->discipline, row->family)) {
+        fail(c, "site %016" PRIx64 ": %s is not for %s memory", row->key, tn_discipline_name(row->discipline),
+             row->family == TN_FAMILY_COUNT ? "other" : tn_family_name(row->family));
+        return;
+    }
+    const tn_plan_tier *tier = tier_of(c->section, row);
+    if (!tier) {
+        fail(c, "site %016" PRIx64 ": there is no tier %s for %s memory", row->key, tn_discipline_name(row->discipline), tn_family_name(row->family));
+        return;
+    }
+    int has_slots = row->discipline == TN_D_PACKED || row->discipline == TN_D_T5B;
+    if (has_slots != (row->class_count > 0))
+        fail(c, "site %016" PRIx64 ": %s, and %s slots", row->key, tn_discipline_name(row->discipline), has_slots ? "no" : "it has");
+    if (row->held && (row->discipline == TN_D_PACKED || row->discipline == TN_D_T4))
+        fail(c, "site %016" PRIx64 ": graphs hold its addresses, and it shares them", row->key);
+    if (row->discipline == TN_D_T3 && (row->largest == 0 || row->capacity / row->largest < row->blocks))
+        fail(c, "site %016" PRIx64 ": %" PRIu64 " blocks of %" PRIu64 " bytes are more than its %" PRIu64, row->key, row->blocks,
+             row->largest, row->capacity);
+    for (size_t i = 0; i < row->class_count; i++) {
+        if (i && row->classes[i].bytes <= row->classes[i - 1].bytes)
+            fail(c, "site %016" PRIx64 ": its classes are not in the order of their sizes", row->key);
+        check_class(c, row, &row->classes[i], tier->capacity);
+    }
+    if (row->class_count && row->classes[row->class_count - 1].bytes < row->largest)
+        fail(c, "site %016" PRIx64 ": no slot holds its largest request, %" PRIu64 " bytes", row->key, row->largest);
+}
+
+static void check_rows(check *c)
+{
+    const tn_plan_section *s = c->section;
+    for (size_t i = 0; i < s->row_count && c->error == TN_OK; i++) {
+        if (i && (s->rows[i].key < s->rows[i - 1].key || (s->rows[i].key == s->rows[i - 1].key && s->rows[i].python <= s->rows[i - 1].python)))
+            fail(c, "site %016" PRIx64 ": sites are not in the order of their keys, or one is there twice", s->rows[i].key);
+        check_row(c, &s->rows[i]);
+    }
+}
+
+static void check_tiers(check *c)
+{
+    const tn_plan_section *s = c->section;
+    for (size_t i = 0; i < s->tier_count && c->error == TN_OK; i++) {
+        const tn_plan_tier *t = &s->tiers[i];
+        uint64_t fixed = 0;
+        if (t->capacity > BYTES_MAX || t->streams > BYTES_MAX / (t->capacity + 1)) {
+            fail(c, "tier %s: its capacity is too large", tn_discipline_name(t->discipline));
+            return;
+        }
+        if (t->discipline == TN_D_NATIVE || t->family == TN_FAMILY_COUNT || !tn_discipline_fits(t->discipline, t->family))
+            fail(c, "tier %s is not for this family of memory", tn_discipline_name(t->discipline));
+        for (size_t k = 0; k < i; k++)
+            if (s->tiers[k].discipline == t->discipline && s->tiers[k].family == t->family && s->tiers[k].detail == t->detail)
+                fail(c, "tier %s is there twice for %s memory", tn_discipline_name(t->discipline), tn_family_name(t->family));
+        for (size_t k = 0; k < s->row_count && t->discipline == TN_D_T3; k++)
+            if (s->rows[k].discipline == TN_D_T3 && s->rows[k].family == t->family && s->rows[k].capacity <= BYTES_MAX && fixed <= BYTES_MAX)
+                fixed += s->rows[k].capacity;
+        if (fixed > t->capacity)
+            fail(c, "tier T3 has %" PRIu64 " bytes for sites that take %" PRIu64, t->capacity, fixed);
+    }
+}
+
+static void check_regions(check *c)
+{
+    const tn_plan_section *s = c->section;
+    for (size_t i = 0; i < s->region_count && c->error == TN_OK; i++) {
+        const tn_plan_region *r = &s->regions[i];
+        const tn_plan_row *row = tn_plan_row_of(s, r->key, r->python);
+        if (!row || row->discipline != TN_D_T1)
+            fail(c, "regions[%zu]: its first request is of no T1 site", i);
+        if (r->capacity < r->first_bytes || r->capacity > BYTES_MAX || r->count == 0)
+            fail(c, "regions[%zu]: %" PRIu64 " bytes for %" PRIu64 " requests, the first of %" PRIu64 ", cannot be", i, r->capacity, r->count, r->first_bytes);
+    }
+}
+
+static void check_total(check *c)
+{
+    const tn_plan_section *s = c->section;
+    uint64_t total = s->native_bytes;
+    for (size_t i = 0; i < s->tier_count && total <= BYTES_MAX; i++)
+        if (s->tiers[i].family != TN_FAMILY_PINNED)
+            total += s->tiers[i].capacity * (s->tiers[i].discipline == TN_D_T4 ? s->tiers[i].streams : 1);
+    for (size_t i = 0; i < s->charge_count && total <= BYTES_MAX; i++)
+        total += s->charges[i].bytes <= BYTES_MAX ? s->charges[i].bytes : BYTES_MAX;
+    if (total != s->total)
+        fail(c, "its total is %" PRIu64 ", and its parts add up to %" PRIu64, s->total, total);
+}
+
+tn_error tn_plan_check(const tn_plan *plan, char message[TN_PLAN_CHECK_MESSAGE])
+{
+    message[0] = 0;
+    for (size_t i = 0; i < plan->section_count; i++) {
+        check c = {.section = &plan->sections[i], .number = i, .message = message};
+        check_rows(&c);
+        check_tiers(&c);
+        check_regions(&c);
+        if (c.error == TN_OK)
+            check_total(&c);
+        if (c.error != TN_OK)
+            return c.error;
+    }
+    return TN_OK;
+}

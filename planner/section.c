@@ -1,0 +1,287 @@
+/* Which processes belong together, and the blocks of each context in three orders. */
+#define _GNU_SOURCE
+#include "planner/section.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the script ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int is_interpreter(const char *exe)
+{
+    const char *name = base_name(exe);
+    size_t n = strncmp(name, "python", 6) == 0 ? 6 : strncmp(name, "pypy", 4) == 0 ? 4 : 0;
+    return n > 0 && name[n + strspn(name + n, "0123456789.td")] == 0;
+}
+
+char *tn_section_script(const char *exe, const char *cmdline, size_t bytes)
+{
+    if (!is_interpreter(exe))
+        return NULL;
+    const char *end = cmdline + bytes;
+    const char *at = memchr(cmdline, 0, bytes);
+    char *script = NULL;
+    while (at && ++at < end && *at) {
+        const char *next = memchr(at, 0, (size_t)(end - at));
+        if (!next)
+            break;
+        if (at[0] != '-' || at[1] == 0)
+            return strdup(base_name(at));
+        /* Letters of options may stand together; -m and -c take the rest, or the next argument, and end the list. */
+        size_t letter = at[1] == '-' ? 0 : strcspn(at + 1, "mcWXQ") + 1;
+        char what = letter && letter < (size_t)(next - at) ? at[letter] : 0;
+        if (what == 'c')
+            return strdup("-c");
+        const char *value = what && at[letter + 1] ? at + letter + 1 : next + 1;
+        if (what == 'm')
+            return value < end && memchr(value, 0, (size_t)(end - value)) && asprintf(&script, "-m %s", value) >= 0 ? script : NULL;
+        if (what && value == next + 1)
+            next = value < end ? memchr(value, 0, (size_t)(end - value)) : NULL;
+        at = next;
+    }
+    return NULL;
+}
+
+/* ---- orders ---- */
+
+typedef struct end { uint32_t at, life; } end;
+
+static int by_end(const void *a, const void *b)
+{
+    const end *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->life < y->life ? -1 : x->life > y->life;
+}
+
+/* By position, then by life, the order in which they stand at first: two passes of a counting sort. */
+static int sort_ends(end *ends, size_t count)
+{
+    if (count < 4096) {
+        if (count)
+            qsort(ends, count, sizeof *ends, by_end);
+        return 1;
+    }
+    enum { BITS = 16, WAYS = 1 << BITS };
+    end *other = malloc(count * sizeof *other);
+    size_t *starts = malloc(WAYS * sizeof *starts);
+    int made = other && starts;
+    for (unsigned shift = 0; made && shift < 32; shift += BITS) {
+        memset(starts, 0, WAYS * sizeof *starts);
+        for (size_t i = 0; i < count; i++)
+            starts[ends[i].at >> shift & (WAYS - 1)]++;
+        size_t sum = 0;
+        for (size_t i = 0; i < WAYS; i++) {
+            size_t n = starts[i];
+            starts[i] = sum;
+            sum += n;
+        }
+        for (size_t i = 0; i < count; i++)
+            other[starts[ends[i].at >> shift & (WAYS - 1)]++] = ends[i];
+        memcpy(ends, other, count * sizeof *ends);
+    }
+    free(other);
+    free(starts);
+    return made;
+}
+
+static tn_error order_ends(const tn_life *lives, const uint32_t *births, size_t count, int clean, uint32_t **out, size_t *out_count)
+{
+    end *ends = malloc((count + 1) * sizeof *ends);
+    size_t n = 0;
+    if (!ends)
+        return TN_E_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t at = clean ? lives[births[i]].clean : lives[births[i]].freed;
+        if (at != TN_LIFE_OPEN)
+            ends[n++] = (end){.at = at, .life = births[i]};
+    }
+    *out = sort_ends(ends, n) ? malloc((n + 1) * sizeof **out) : NULL;
+    if (*out)
+        for (size_t i = 0; i < n; i++)
+            (*out)[i] = ends[i].life;
+    *out_count = n;
+    free(ends);
+    return *out ? TN_OK : TN_E_NOMEM;
+}
+
+/* ---- making ---- */
+
+static int same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static tn_section *section_of(tn_sections *all, const tn_trace *trace, uint32_t process, uint8_t device)
+{
+    const tn_journal_header *h = trace->processes[process].header;
+    const char *exe = h ? base_name(h->exe) : trace->processes[process].name;
+    const char *id = h ? h->exe_build_id : "";
+    char *script = h ? tn_section_script(h->exe, h->cmdline, sizeof(h->cmdline)) : NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        tn_section *s = &all->at[i];
+        /* Without a build-id the name is all there is. */
+        if (s->device == device && strcmp(s->exe_build_id, id) == 0 && (id[0] || strcmp(s->exe, exe) == 0) && same_text(s->script, script)) {
+            free(script);
+            return s;
+        }
+    }
+    tn_section *s = TN_TRACE_PUSH(all->at, all->count);
+    if (!s) {
+        free(script);
+        return NULL;
+    }
+    *s = (tn_section){.trace = trace, .exe_build_id = strdup(id), .exe = strdup(exe), .script = script, .device = device};
+    s->unit_of = malloc((trace->site_count + 1) * sizeof *s->unit_of);
+    if (!s->exe_build_id || !s->exe || !s->unit_of)
+        return NULL;
+    memset(s->unit_of, 0xff, (trace->site_count + 1) * sizeof *s->unit_of);
+    return s;
+}
+
+/* Blocks whose memory no context owns, or that came while a capture was active, are the driver's whatever a plan says. */
+static int may_be_placed(const tn_life *l)
+{
+    return l->ctx != 0 && !(l->flags & TN_LF_IN_CAPTURE) && tn_family_of_kind(l->kind) != TN_FAMILY_COUNT;
+}
+
+static tn_instance *instance_of(tn_section *s, uint32_t process, uint32_t ctx)
+{
+    for (size_t i = s->instance_count; i-- > 0 && s->instances[i].process == process;)
+        if (s->instances[i].ctx == ctx)
+            return &s->instances[i];
+    tn_instance *in = TN_TRACE_PUSH(s->instances, s->instance_count);
+    if (in)
+        *in = (tn_instance){.process = process, .ctx = ctx};
+    return in;
+}
+
+static tn_error add_process(tn_sections *all, const tn_trace *trace, uint32_t process)
+{
+    const tn_trace_process *p = &trace->processes[process];
+    uint32_t last_device = UINT32_MAX, last_ctx = 0;
+    size_t section = 0, instance = 0;
+    for (uint32_t i = 0; i < p->life_count; i++) {
+        const tn_life *l = &p->lives[i];
+        if (l->device != last_device) {
+            tn_section *s = section_of(all, trace, process, l->device);
+            if (!s)
+                return TN_E_NOMEM;
+            section = (size_t)(s - all->at);
+            last_device = l->device;
+            last_ctx = 0;
+            if (s->process_count == 0 || s->processes[s->process_count - 1] != process) {
+                uint32_t *at = TN_TRACE_PUSH(s->processes, s->process_count);
+                if (!at)
+                    return TN_E_NOMEM;
+                *at = process;
+            }
+        }
+        tn_section *s = &all->at[section];
+        s->unit_of[l->site] = 0; /* seen; numbered below */
+        if (!may_be_placed(l))
+            continue;
+        if (l->ctx != last_ctx) {
+            tn_instance *in = instance_of(s, process, l->ctx);
+            if (!in)
+                return TN_E_NOMEM;
+            instance = (size_t)(in - s->instances);
+            last_ctx = l->ctx;
+        }
+        tn_instance *in = &s->instances[instance];
+        uint32_t *at = TN_TRACE_PUSH(in->births, in->birth_count);
+        if (!at)
+            return TN_E_NOMEM;
+        *at = i;
+    }
+    return TN_OK;
+}
+
+static tn_error make_units(tn_section *s, const uint8_t *apart)
+{
+    const tn_trace *t = s->trace;
+    /* A native site is a unit where one of its callers was seen, unless they stand apart. */
+    for (uint32_t i = 0; i < t->site_count; i++) {
+        uint32_t native = t->sites[i].native;
+        if (s->unit_of[i] != TN_TRACE_NONE && !(apart && apart[native]) && native != i && s->unit_of[native] == TN_TRACE_NONE)
+            s->unit_of[native] = 0;
+    }
+    for (uint32_t i = 0; i < t->site_count; i++) {
+        uint32_t native = t->sites[i].native;
+        if (s->unit_of[i] == TN_TRACE_NONE)
+            continue;
+        if (native != i && !(apart && apart[native])) {
+            s->unit_of[i] = s->unit_of[native];
+            continue;
+        }
+        tn_unit *u = TN_TRACE_PUSH(s->units, s->unit_count);
+        if (!u)
+            return TN_E_NOMEM;
+        *u = (tn_unit){.site = i, .family = TN_FAMILY_COUNT};
+        s->unit_of[i] = (uint32_t)s->unit_count - 1;
+    }
+    return TN_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const tn_section *x = a, *y = b;
+    int c = strcmp(x->exe_build_id, y->exe_build_id);
+    if (c == 0)
+        c = strcmp(x->exe, y->exe);
+    if (c == 0)
+        c = strcmp(x->script ? x->script : "", y->script ? y->script : "");
+    return c ? c : (int)x->device - (int)y->device;
+}
+
+tn_error tn_sections_make(const tn_trace *trace, const uint8_t *apart, tn_sections *out)
+{
+    tn_error error = TN_OK;
+    *out = (tn_sections){0};
+    for (uint32_t i = 0; i < trace->process_count && error == TN_OK; i++)
+        error = add_process(out, trace, i);
+    for (size_t i = 0; i < out->count && error == TN_OK; i++) {
+        tn_section *s = &out->at[i];
+        error = make_units(s, apart);
+        for (size_t k = 0; k < s->instance_count && error == TN_OK; k++) {
+            tn_instance *in = &s->instances[k];
+            const tn_life *lives = trace->processes[in->process].lives;
+            error = order_ends(lives, in->births, in->birth_count, 0, &in->frees, &in->free_count);
+            if (error == TN_OK)
+                error = order_ends(lives, in->births, in->birth_count, 1, &in->cleans, &in->clean_count);
+        }
+    }
+    if (error != TN_OK)
+        tn_sections_free(out);
+    else if (out->count)
+        qsort(out->at, out->count, sizeof *out->at, by_name);
+    return error;
+}
+
+void tn_sections_free(tn_sections *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        tn_section *s = &all->at[i];
+        for (size_t k = 0; k < s->instance_count; k++) {
+            free(s->instances[k].births);
+            free(s->instances[k].frees);
+            free(s->instances[k].cleans);
+        }
+        free(s->instances);
+        free(s->processes);
+        free(s->units);
+        free(s->unit_of);
+        free(s->exe_build_id);
+        free(s->exe);
+        free(s->script);
+    }
+    free(all->at);
+    *all = (tn_sections){0};
+}
