@@ -105,7 +105,7 @@ static int parse(int argc, char **argv, plan_run_options *o)
         }
     }
     if (code < 0 && optind == argc)
-        return cli_fail("plan", "no run given (see tenure help plan)");
+        return cli_fail("plan", "RUN, --demand FILE or --dsa FILE is needed (see tenure help plan)");
     return code;
 }
 
