@@ -23,6 +23,7 @@ static const char *const texts[TN_MEM_ERROR_COUNT] = {
     [TN_MEM_E_REGISTERED] = "that host memory is registered already, or a part of it",
     [TN_MEM_E_UNREGISTERED] = "no registration begins there",
     [TN_MEM_E_LEFTOVER] = "something is still there that should be gone",
+    [TN_MEM_E_IN_USE] = "it is handed out, and there is only one",
 };
 
 const char *tn_mem_error_text(tn_mem_error error)

@@ -28,6 +28,7 @@ typedef enum tn_mem_error {
     TN_MEM_E_REGISTERED,    /* that host memory, or a part of it, is registered already */
     TN_MEM_E_UNREGISTERED,  /* no registration begins there */
     TN_MEM_E_LEFTOVER,      /* something is still there that should be gone by now */
+    TN_MEM_E_IN_USE,        /* it is handed out, and there is only one */
     TN_MEM_ERROR_COUNT
 } tn_mem_error;
 

@@ -254,7 +254,7 @@ tn_mem_error tn_packed_take(tn_packed *packed, uint32_t site, size_t bytes, uint
         uint32_t slot = TN_PACKED_NO_SLOT;
         result = try_class(&a, class, bytes, &slot, &refusal);
         if (result == TAKEN) {
-            *span = tn_stable_make(packed->base + packed->slots[slot].offset, bytes);
+            tn_stable_put(packed->base + packed->slots[slot].offset, bytes, span);
             return TN_MEM_OK;
         }
         if (result != BUSY)

@@ -128,7 +128,7 @@ tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, size_t alignment
     s->counted.live_bytes += bytes;
     if (s->top > s->counted.high_water)
         s->counted.high_water = s->top;
-    *span = tn_stable_make(s->base + offset, bytes);
+    tn_stable_put(s->base + offset, bytes, span);
     return TN_MEM_OK;
 }
 

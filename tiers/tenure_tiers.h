@@ -15,6 +15,7 @@
 #include "tiers/cuda_calls.h"
 #include "tiers/cuda_error.h"
 #include "tiers/error.h"
+#include "tiers/handle_pool.h"
 #include "tiers/host_registration.h"
 #include "tiers/load_staging.h"
 #include "tiers/metadata.h"
@@ -24,6 +25,7 @@
 #include "tiers/scratch.h"
 #include "tiers/seam.h"
 #include "tiers/span.h"
+#include "tiers/stable_slots.h"
 #include "tiers/work_mark.h"
 
 #endif
