@@ -46,8 +46,9 @@ static void give_back(place *p, unsigned status)
     store_state(p, with_status(state, status));
 }
 
-/* Claims the slot that was seen to have `cell`, which the candidate needs; it is the caller's only where TAKEN. */
-static outcome claim_other(attempt *a, uint32_t slot, uint32_t cell, unsigned *was)
+/* Claims the slot that was seen to have the cell *at, which the candidate needs; it is the caller's only where TAKEN. *at becomes the next
+ * cell that may be another's. */
+static outcome claim_other(attempt *a, uint32_t slot, uint32_t *at, unsigned *was)
 {
     place *other = &a->packed->places[slot];
     uint64_t seen = load_state(other);
@@ -59,10 +60,13 @@ static outcome claim_other(attempt *a, uint32_t slot, uint32_t cell, unsigned *w
     if (*was == CLAIMED || !claim_place(other, &seen))
         return refuse(a, BUSY, TN_PACKED_RACE, slot);
     outcome result = TAKEN;
-    if (tn_packed_cells_owner(&a->packed->cells, cell, NULL) != slot + 1) /* it passed on before the claim; now it cannot */
+    uint32_t next;
+    /* Asked again, for before the claim any of its cells may have passed on, also others of the block; now they cannot. */
+    if (tn_packed_cells_owner(&a->packed->cells, *at, &next) != slot + 1)
         result = refuse(a, BUSY, TN_PACKED_RACE, slot);
     else if (!is_clean(a, slot))
         result = refuse(a, WAITS, TN_PACKED_NOT_CLEAN, slot);
+    *at = *was == FREED ? other->range.end : next;
     if (result != TAKEN)
         give_back(other, *was);
     return result;
@@ -83,6 +87,12 @@ static void keep_claimed(attempt *a, claimed *list, uint32_t slot, unsigned was)
     list->head = slot;
 }
 
+/* Whether this take has claimed the slot; then its cells stay where they are. */
+static bool is_ours(const attempt *a, uint32_t candidate, uint32_t slot)
+{
+    return slot == candidate || __atomic_load_n(&a->packed->places[slot].claimer, __ATOMIC_RELAXED) == a;
+}
+
 /* Claims every slot that has cells of the candidate's. Where one must be waited for it goes on to look only: one that is live is in the way
  * all the same. */
 static outcome claim_all(attempt *a, uint32_t candidate, outcome result, claimed *list)
@@ -91,31 +101,33 @@ static outcome claim_all(attempt *a, uint32_t candidate, outcome result, claimed
     tn_packed_range range = p->places[candidate].range;
     for (uint32_t at = range.first; at < range.end && (result == TAKEN || result == WAITS);) {
         uint32_t next, owner = tn_packed_cells_owner(&p->cells, at, &next), slot = owner - 1;
-        if (owner == 0 || slot == candidate || __atomic_load_n(&p->places[slot].claimer, __ATOMIC_RELAXED) == a) {
+        if (owner == 0 || is_ours(a, candidate, slot)) {
             list->untouched |= owner == 0;
             at = next;
             continue;
         }
         unsigned was;
-        outcome met = claim_other(a, slot, at, &was);
+        outcome met = claim_other(a, slot, &at, &was);
         if (met == TAKEN && result == TAKEN)
             keep_claimed(a, list, slot, was);
         else if (met == TAKEN)
             give_back(&p->places[slot], was);
         else
             result = met;
-        at = was == FREED ? p->places[slot].range.end : next;
     }
     return result;
 }
 
 /* Cells that no slot ever had go to whoever is first. False where another was; what was got so far then stays with the candidate, FREE. */
-static bool take_untouched(tn_packed *p, uint32_t candidate)
+static bool take_untouched(const attempt *a, uint32_t candidate)
 {
-    tn_packed_range range = p->places[candidate].range;
-    for (uint32_t at = range.first, next; at < range.end; at = next)
-        if (tn_packed_cells_owner(&p->cells, at, &next) == 0 && !tn_packed_cells_take_untouched(&p->cells, at, candidate))
+    tn_packed_cells *cells = &a->packed->cells;
+    tn_packed_range range = a->packed->places[candidate].range;
+    for (uint32_t at = range.first, next; at < range.end; at = next) {
+        uint32_t owner = tn_packed_cells_owner(cells, at, &next);
+        if (owner == 0 ? !tn_packed_cells_take_untouched(cells, at, candidate) : !is_ours(a, candidate, owner - 1))
             return false;
+    }
     return true;
 }
 
@@ -126,7 +138,7 @@ static outcome take_cells(attempt *a, uint32_t candidate, outcome result)
     place *taker = &p->places[candidate];
     claimed list = {.head = TN_PACKED_NO_SLOT};
     result = claim_all(a, candidate, result, &list);
-    if (result == TAKEN && list.untouched && !take_untouched(p, candidate))
+    if (result == TAKEN && list.untouched && !take_untouched(a, candidate))
         result = refuse(a, BUSY, TN_PACKED_RACE, TN_PACKED_NO_SLOT);
     if (result == TAKEN)
         tn_packed_cells_pass(&p->cells, taker->range, candidate);

@@ -63,7 +63,7 @@ mutant clean_check_skipped $take 's/if \(set->count == 0 \|\| .*\)$/if (true)/' 
 mutant live_slot_not_in_the_way $take 's/if \(\*was == LIVE\)/if (false)/' $model
 mutant work_not_inherited $take 's/result == TAKEN && other->set.count > 0/false/' $model
 mutant hold_ignored $take 's/holds_of\(seen\)\)$/false)/' $model
-mutant neighbours_not_looked_at $take 's/at = was == FREED \? .* : next;/at = range.end;/' $model
+mutant neighbours_not_looked_at $take 's/\*at = \*was == FREED \? .* : next;/*at = a->packed->slot_count > 0 ? UINT32_MAX : next;/' $model
 mutant restored_as_free $take 's/give_back\(other, result == TAKEN \? FREE : other->was\)/give_back(other, FREE)/' $model
 mutant uncovered_work_dropped tiers/packed.c 's/if \(uncovered != NULL\)/if (false)/' $model
 mutant freed_ordinal_not_looked_for_first tiers/packed.c 's/if \(ordinal < .*lowest.*\)$/if (false)/' $model

@@ -6,13 +6,15 @@
 #include "fixture.h"
 #include "tick_device.h"
 
-enum { THREADS = 4, SITES = 64, ORDINALS = 2, UNIT = 64, UNITS = 512, KEEPS = 8 };
+enum { THREADS = 4, SITES = 64, ORDINALS = 2, UNIT = 64, UNITS = 512, KEEPS = 8, LIVES = 300 };
 
 #ifdef __SANITIZE_THREAD__
-#define ROUNDS 8000 /* each step is a hundred times slower */
+#define ROUNDS 6000 /* each step is a hundred times slower */
 #else
 #define ROUNDS 40000
 #endif
+
+enum layout { ANYWHERE, APART, WHOLE_BLOCKS };
 
 static tn_host *host;
 static tn_packed *packed;
@@ -121,12 +123,14 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Anywhere in the whole region, or in the quarter of the thread that the site is of. */
-static void place_slots(random_state *random, bool apart)
+/* Anywhere in the whole region, or in the quarter of the thread that the site is of, or some so large that they have blocks of cells. */
+static void place_slots(random_state *random, enum layout layout)
 {
     for (uint32_t site = 0; site < SITES; site++) {
-        size_t units = 1 + random_below(random, 24), room = apart ? UNITS / THREADS : UNITS;
-        size_t from = apart ? site % THREADS * room : 0;
+        size_t units = 1 + random_below(random, 24), room = layout == APART ? UNITS / THREADS : UNITS;
+        size_t from = layout == APART ? site % THREADS * room : 0;
+        if (layout == WHOLE_BLOCKS && site % 8 == 0)
+            units = 120 + random_below(random, 60);
         size_t at = from + random_below(random, room - 2 * units - 16);
         for (uint32_t o = 0; o < ORDINALS; o++) {
             slots[site * ORDINALS + o] = (tn_packed_slot){
@@ -136,33 +140,32 @@ static void place_slots(random_state *random, bool apart)
     }
 }
 
-static void stress(uint64_t seed, bool apart)
+static void begin_life(random_state *random, enum layout layout)
 {
-    random_state random = {seed};
-    tn_packed_plan plan = {.slots = slots, .slot_count = SITES * ORDINALS, .site_count = SITES, .capacity = (size_t)UNITS * UNIT};
-    place_slots(&random, apart);
+    static tn_packed_plan plan;
+    plan = (tn_packed_plan){.slots = slots, .slot_count = SITES * ORDINALS, .site_count = SITES, .capacity = (size_t)UNITS * UNIT};
+    place_slots(random, layout);
+    memset(pending, 0, sizeof pending);
     host = fixture_host(&(tn_host_options){0});
     expect_ok(tn_packed_create(
         &(tn_packed_options){.backend = tn_host_backend(host), .tag = "packed", .plan = &plan, .work = device_begin()}, &packed));
-    rounds = ROUNDS;
+}
+
+static void run_threads(random_state *random, uint64_t seed, enum layout layout)
+{
     worker workers[THREADS];
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.seed = random_next(&random), .number = i, .apart = apart};
+        workers[i] = (worker){.seed = random_next(random), .number = i, .apart = layout == APART};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, run, &workers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
         ck_assert_msg(workers[i].failure == NULL, "%s does not hold: %s", workers[i].failure, fixture_seed_line(seed, 0));
     }
-    tn_packed_stats stats;
-    tn_packed_read_stats(packed, &stats);
-    ck_assert_uint_eq(stats.live_blocks, 0);
-    ck_assert_uint_eq(stats.takes, takes);
-    ck_assert_uint_eq(stats.bad_frees, 0);
-    if (apart)
-        ck_assert_uint_eq(stats.races, 0);
-    ck_assert_uint_gt(takes, rounds / 10);
-    ck_assert_uint_gt(waits, 0);
+}
+
+static void end_life(void)
+{
     /* Nothing is left claimed: every slot can be had by itself. */
     device_finish_all();
     for (uint32_t site = 0; site < SITES; site++) {
@@ -174,16 +177,55 @@ static void stress(uint64_t seed, bool apart)
     fixture_finish(host);
 }
 
+static void stress(uint64_t seed, enum layout layout)
+{
+    random_state random = {seed};
+    begin_life(&random, layout);
+    rounds = ROUNDS;
+    run_threads(&random, seed, layout);
+    tn_packed_stats stats;
+    tn_packed_read_stats(packed, &stats);
+    ck_assert_uint_eq(stats.live_blocks, 0);
+    ck_assert_uint_eq(stats.takes, takes);
+    ck_assert_uint_eq(stats.bad_frees, 0);
+    if (layout == APART)
+        ck_assert_uint_eq(stats.races, 0);
+    ck_assert_uint_gt(takes, rounds / 20);
+    ck_assert_uint_gt(waits, 0);
+    end_life();
+}
+
 START_TEST(no_byte_is_held_twice_where_threads_want_the_same)
 {
-    stress(fixture_seed(0x9AC47401 + (uint64_t)_i), false);
+    stress(fixture_seed(0x9AC47401 + (uint64_t)_i), ANYWHERE);
+    ck_assert_uint_gt(refusals, 0);
+}
+END_TEST
+
+START_TEST(no_byte_is_held_twice_where_slots_have_whole_blocks_of_cells)
+{
+    stress(fixture_seed(0x9AC47601 + (uint64_t)_i), WHOLE_BLOCKS);
     ck_assert_uint_gt(refusals, 0);
 }
 END_TEST
 
 START_TEST(threads_with_bytes_of_their_own_do_not_disturb_each_other)
 {
-    stress(fixture_seed(0x9AC47501 + (uint64_t)_i), true);
+    stress(fixture_seed(0x9AC47501 + (uint64_t)_i), APART);
+}
+END_TEST
+
+/* Bytes that nobody ever had pass on by another way than those that somebody has. */
+START_TEST(no_byte_is_held_twice_when_it_is_first_taken)
+{
+    uint64_t seed = fixture_seed(0x9AC47701);
+    random_state random = {seed};
+    for (int life = 0; life < LIVES; life++) {
+        begin_life(&random, ANYWHERE);
+        rounds = 40;
+        run_threads(&random, seed, ANYWHERE);
+        end_life();
+    }
 }
 END_TEST
 
@@ -191,7 +233,9 @@ int main(void)
 {
     TCase *tests = tcase_create("packed_threads");
     tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, no_byte_is_held_twice_where_threads_want_the_same, 0, 4);
+    tcase_add_loop_test(tests, no_byte_is_held_twice_where_threads_want_the_same, 0, 3);
+    tcase_add_loop_test(tests, no_byte_is_held_twice_where_slots_have_whole_blocks_of_cells, 0, 3);
     tcase_add_loop_test(tests, threads_with_bytes_of_their_own_do_not_disturb_each_other, 0, 2);
+    tcase_add_test(tests, no_byte_is_held_twice_when_it_is_first_taken);
     return fixture_run("packed_threads", tests);
 }
