@@ -105,7 +105,7 @@ typedef enum tn_event_type {
     TN_EV_VMM_MAP,      /* addr, bytes, aux = handle, aux2 = offset */
     TN_EV_VMM_UNMAP,
     TN_EV_VMM_ACCESS,   /* addr, bytes, aux = location id of the first descriptor, aux2 = number of descriptors */
-    TN_EV_WORK,         /* stream; bytes = calls merged into this event, aux = stamp of the last, kind = TN_WORK_* of the first,
+    TN_EV_WORK,         /* stream; bytes = calls merged into this event, aux = a stamp after the last and before the thread's next event, kind = TN_WORK_* of the first,
                          * aux2 = 1: a capture was active in the process, so the work may have been captured, not enqueued; addr, low half =
                          * so many of the calls are row `api`'s and in no counter, high half = the same for the row whose id is `result` */
     TN_EV_FIRST_WRITE,  /* addr = block start, bytes = block size, kind = TN_WRITE_*, aux2 = site of the allocation */

@@ -17,6 +17,7 @@
 #include "shim/bypass.h"
 #include "shim/callsite.h"
 #include "shim/identity.h"
+#include "shim/launch.h"
 #include "shim/modules.h"
 #include "shim/pages.h"
 #include "shim/phase.h"
@@ -37,8 +38,7 @@ static _Atomic int starter; /* pid of the process whose thread is starting */
 static tn_journal *journal;
 static pthread_key_t thread_end;
 static _Atomic uint32_t thread_serial;
-static tn_hot before_start = {.generation = 1};
-tn_hot *tn_hot_page = &before_start;
+tn_hot tn_hot_pages; /* zeroed, or it would not be in memory of the kind that can be wiped at a fork */
 #ifdef TENURE_BENCH_ASIDE
 __attribute__((visibility("default"))) volatile int tenure_bench_aside;
 #endif
@@ -76,12 +76,14 @@ static void thread_ends(void *t)
     tn_journal *j = tn_recording();
     int was = thread->busy;
     thread->busy = 1;
-    if (j) thread_event(j, thread, 2);
+    if (j) {
+        tn_launches_end(thread, tn_stamp());
+        thread_event(j, thread, 2);
+    }
     if (j && thread->journal) tn_journal_detach(j, thread->journal);
     thread->journal = NULL;
     thread->counters = NULL;
     thread->hot = NULL;
-    thread->work.event = NULL;
     tn_moving_release(thread->moving);
     thread->moving = NULL;
     if (j) tn_ledger_thread_ends();
@@ -222,7 +224,7 @@ static void hide_rows(void)
         }
         name += length + (name[length] == ',');
     }
-    if (launches) atomic_fetch_add(&tn_hot_page->long_way, 1);
+    if (launches) tn_known_close();
     if (text && *text) tn_coverage(TN_COV_TURNED_OFF, "hooks named by TENURE_TEST_HIDE, by a test");
 }
 
@@ -237,13 +239,9 @@ static int start(void)
 {
     static char folder[1024], path[1024]; /* only one thread comes here, and its stack may be small */
     if (!tn_wanted()) return FORWARDING;
-    tn_hot *hot = tn_pages(sizeof *hot);
-    if (!hot || madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
-    atomic_store(&hot->generation, 1);
+    tn_hot *hot = tn_hot_page;
+    if (madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     prepare_rows(hot);
-    tn_cudart_range_to(hot);
-    tn_hot_page = hot;
-    tn_driver_hot();
     own_folder(folder, sizeof folder, path, sizeof path);
     tn_journal_options o = {.run_dir = run_folder,
                             .max_bytes = journal_limit(),
@@ -258,7 +256,7 @@ static int start(void)
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
     tn_phase_start(journal);
     hot->attention = tn_attention;
-    if (__atomic_load_n(tn_attention, __ATOMIC_RELAXED) & TN_ATTENTION_CALLS) atomic_fetch_add(&hot->long_way, 1);
+    if (__atomic_load_n(tn_attention, __ATOMIC_RELAXED) & TN_ATTENTION_CALLS) tn_known_close();
     atomic_store(&hot->own, 1);
     hide_rows();
     write_tables();
@@ -351,7 +349,7 @@ tn_event *tn_event_new(tn_hook_frame *f, uint64_t tsc)
 {
     tn_thread *t = f->thread;
     if (!f->on) return NULL;
-    t->work.event = NULL;
+    tn_launches_end(t, f->begun ? f->begun : tsc);
     t->stamp = tsc;
     tn_event *e = tn_journal_slot(journal, t->journal, f->nested);
     if (!e) return NULL;

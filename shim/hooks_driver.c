@@ -12,23 +12,22 @@
                                                                 : (__typeof__(tn_real.name))tn_behind_us(#name, (const void *)TN_EXPORTED(name)))
 #define TN_DRIVER(klass, variant, name, params, args, before, after) \
     CUresult TN_EXPORTED(name) params TN_BODY(CUresult, klass, name, variant, args, before, after, TN_REAL_DRIVER(name))
-/* The short way first: shim/launch.h. */
-#define TN_LAUNCH(variant, name, params, args, function, into)                                                                  \
-    CUresult TN_EXPORTED(name) params                                                                                           \
-    {                                                                                                                           \
-        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                 \
-        tn_thread *thread_ = &tn_self;                                                                                          \
-        __typeof__(&TN_EXPORTED(name)) short_ = NULL;                                                                           \
-        if (tn_launch_is_short(thread_, function))                                                                              \
-            short_ = (__typeof__(short_))thread_->hot->launch[TN_SHORT_##name];                                                 \
-        if (__builtin_expect(short_ != NULL, 1)) {                                                                              \
-            CUresult r = short_ args;                                                                                           \
-            if (__builtin_expect(r != 0 || !tn_launch_add(thread_, TN_API_##name, tn_launch_stream(into, variant)), 0))         \
-                rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into); \
-            return r;                                                                                                           \
-        }                                                                                                                       \
+/* The short way first: shim/launch.h. The long one has the same frame: it is jumped to, with the caller's return address in its place. */
+#define TN_LAUNCH(variant, name, params, args, function, into)                                                                             \
+    static __attribute__((noinline)) CUresult long_##name params                                                                           \
         TN_BODY(CUresult, WORK, name, variant, args, rec_launch_begin(TN_F, function), rec_launch(TN_F, r, function, r == 0 ? (into) : NULL), \
-                TN_REAL_DRIVER(name))                                                                                           \
+                TN_REAL_DRIVER(name))                                                                                                      \
+    __attribute__((aligned(64), optimize("no-stack-protector"))) CUresult TN_EXPORTED(name) params                                         \
+    {                                                                                                                                      \
+        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
+        __typeof__(&TN_EXPORTED(name)) short_ = (__typeof__(short_))tn_launch_short(TN_SHORT_##name, function);                            \
+        if (TN_LIKELY(short_)) {                                                                                         \
+            CUresult r = short_ args;                                                                                                      \
+            if (!TN_LIKELY(r == 0) || !TN_LIKELY(tn_launch_add(TN_API_##name, tn_launch_stream(into, variant))))                            \
+                rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into);       \
+            return r;                                                                                                                      \
+        }                                                                                                                                  \
+        return long_##name args;                                                                                                           \
     }
 #include "shim/api_driver_memory.def"
 #include "shim/api_driver_order.def"

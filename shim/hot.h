@@ -1,6 +1,6 @@
-/* What the common path of every thread reads and hardly anybody writes, on one page that a forked child finds zeroed: there
- * `own` is 0, `known` is empty, and nothing is recorded. The page belongs to the process that started; before the start a
- * stand-in is in its place. */
+/* What the common path of every thread reads and hardly anybody writes, on pages of its own that a forked child finds zeroed: there
+ * `own` is 0, `known` is empty, and nothing is recorded. At a fixed place, so that no pointer to it has to be fetched first. It
+ * belongs to the process that started. */
 #ifndef TENURE_SHIM_HOT_H
 #define TENURE_SHIM_HOT_H
 
@@ -10,6 +10,11 @@
 #include "shim/api.h"
 
 #define TN_KNOWN 256u
+#ifdef __aarch64__
+#define TN_PAGE_MAX 65536
+#else
+#define TN_PAGE_MAX 4096
+#endif
 
 /* The launches that may go the short way: their real functions are on the page's first line. */
 enum { TN_SHORT_cuLaunchKernel, TN_SHORT_cuLaunchKernel_ptsz, TN_SHORT_cuLaunchKernelEx, TN_SHORT_cuLaunchKernelEx_ptsz, TN_SHORT_COUNT };
@@ -25,11 +30,11 @@ enum {
 };
 
 typedef struct tn_hot {
-    _Atomic int own;               /* 1: this process started the recording */
+    _Alignas(TN_PAGE_MAX) _Atomic int own; /* 1: this process started the recording */
     _Atomic int captures;          /* active in the process */
     _Atomic int managed;           /* managed blocks alive: any launch may move their pages */
-    _Atomic int long_way;          /* not 0: launches are counted by a trigger, or hidden by a test; `known` stays empty */
-    _Atomic uint64_t generation;   /* of the handles of streams and contexts: raised when one may mean another */
+    _Atomic int long_way;          /* reasons for `known` to stay empty: managed blocks, a trigger that counts launches, a test that hides them */
+    _Atomic uint64_t generation;   /* of the handles of streams and contexts: raised when one may mean another, and when `captures` changes */
     void (*launch[TN_SHORT_COUNT])(void); /* NULL where no driver is bound */
     int (*get_current)(void **context);
     uint32_t *attention;           /* tn_attention of shim/phase.h */
@@ -40,7 +45,17 @@ typedef struct tn_hot {
     _Alignas(64) _Atomic uint64_t known[TN_KNOWN];
 } tn_hot;
 
-extern tn_hot *tn_hot_page;
+extern tn_hot tn_hot_pages;
+#define tn_hot_page (&tn_hot_pages)
+
+/* From now on, and until as many calls of tn_known_open(), every launch goes the long way. Any thread. */
+static inline void tn_known_close(void)
+{
+    atomic_fetch_add(&tn_hot_page->long_way, 1);
+    for (unsigned i = 0; i < TN_KNOWN; i++) atomic_store(&tn_hot_page->known[i], 0);
+}
+
+static inline void tn_known_open(void) { atomic_fetch_sub(&tn_hot_page->long_way, 1); }
 
 static inline unsigned tn_known_place(const void *function) { return (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56); }
 

@@ -1,16 +1,17 @@
 /* The short way of a launch. An eager decode step launches hundreds of kernels with ten microseconds of the program's own work between
- * them, and nearly all only add one to the WORK event that the launch before has made. By then little of ours is in any cache, so
- * what a launch costs is the lines and pages that it touches: 290 ns where a whole hook touched twenty (seen in PyTorch on an
- * H200's host), and the short way touches five: the thread's first, the page of shim/hot.h twice, the event, and the offset of
- * the thread's. A launch of a function not launched lately, one while managed memory lives, and whatever makes an event goes
- * the long way. Per thread; a signal handler may come between any two lines. */
+ * them, and nearly all only add one to the WORK event that the launch before has made. By then nothing of ours is in the first cache and
+ * little in the second: a launch costs what it fetches, data and code (a whole hook 300 ns, by 20 lines of data; seen in PyTorch on an
+ * H200's host). So the short way is straight and short code, at one place, and its data are five lines: two of shim/hot.h, where the
+ * thread's own stand, those, and the event; no stamp, which is 22 ns there. A launch of a function not launched lately, one
+ * while managed memory lives, and whatever makes an event goes the long way. Per thread; a signal handler may come between
+ * any two lines. */
 #ifndef TENURE_SHIM_LAUNCH_H
 #define TENURE_SHIM_LAUNCH_H
 
 #include "shim/cuda_abi.h"
 #include "shim/hook.h"
 
-#define TN_ATTENTION_EVERY 64u /* a command waits for so many launches at most: the word is on a page of its own */
+#define TN_LAUNCH_PART 64u /* so many launches go by without a stamp, or a look at the word by which commands come: a page of its own */
 
 /* A stream as tn_thread's `work` names it: a default one by its special handle. */
 static inline const void *tn_launch_stream(const void *stream, int ptds)
@@ -18,45 +19,62 @@ static inline const void *tn_launch_stream(const void *stream, int ptds)
     return stream ? stream : (const void *)(ptds ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
 }
 
-/* Before the real call: whether the short way is open. It implies that this process records. */
-static inline int tn_launch_is_short(const tn_thread *t, const void *function)
+#define TN_LIKELY(condition) __builtin_expect(!!(condition), 1)
+
+/* The real function where the short way is open, else NULL; NULL may also be a known function, which the driver refuses. Fetches what
+ * tn_launch_add() will need while the driver is at work. */
+static inline __attribute__((always_inline)) void (*tn_launch_short(unsigned row, const void *function))(void)
 {
-    const tn_hot *hot = t->hot;
-    return __builtin_expect(hot && function && !t->busy && !t->marks &&
-                            atomic_load_explicit(&hot->known[tn_known_place(function)], memory_order_relaxed) == (uint64_t)function &&
-                            !atomic_load_explicit(&hot->managed, memory_order_relaxed), 1);
+    const tn_hot *hot = tn_hot_page;
+    __builtin_prefetch(tn_self.work.event, 1);
+    return TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place(function)], memory_order_relaxed) == (uint64_t)function) ? hot->launch[row] : NULL;
 }
 
-/* What counts the call in the event's `addr`, for two rows: the journal's counters would be a line and a page more. 0: it is neither's. */
-static inline __attribute__((always_inline)) uint64_t tn_launch_one(tn_event *e, int api)
-{
-    if (e->api == api) return (uint32_t)e->addr != UINT32_MAX;
-    if (!e->result) e->result = api;
-    return e->result == api && e->addr >> 32 != UINT32_MAX ? (uint64_t)1 << 32 : 0;
-}
+/* Every TN_LAUNCH_PART launches, before one more is added: stamps the event, and says whether it may be. */
+int rec_launch_part(tn_thread *t, tn_event *e);
 
-/* After the real call has succeeded: adds it to the thread's last event where that is work of the same stream. 0: it is not. A default
- * stream is one for each context (and thread), so there the context is asked for; not under errno's protection, which a launch that has
- * just been made may have changed itself. */
-static inline __attribute__((always_inline)) int tn_launch_add(tn_thread *t, int api, const void *stream)
+/* A default stream is one for each context (and thread), so there the context is asked for; not under errno's protection, which a launch
+ * that has just been made may have changed itself. */
+static inline __attribute__((always_inline)) int tn_launch_same_context(const tn_thread *t, const tn_hot *hot)
 {
-    const tn_hot *hot = t->hot;
     void *c;
+    return !t->work.context || (TN_LIKELY(hot->get_current(&c) == 0) && TN_LIKELY(c == t->work.context));
+}
+
+/* After the real call has succeeded: adds it to the thread's last event where that is work of the same stream. 0: it is not. The call is
+ * counted in the event's `addr`, for two rows: the journal's counters would be a line and a page more. */
+static inline __attribute__((always_inline)) int tn_launch_add(int api, const void *stream)
+{
+    tn_thread *t = &tn_self;
+    const tn_hot *hot = tn_hot_page;
+    int added = 0;
+    if (!TN_LIKELY(!(t->busy | (int)t->marks))) return 0;
     t->busy = 1; /* a handler's event may put the chunk away that the event is in */
     atomic_signal_fence(memory_order_seq_cst);
     tn_event *e = t->work.event;
-    uint64_t one = 0;
-    if (__builtin_expect(e && t->work.stream == stream && t->work.generation == atomic_load_explicit(&hot->generation, memory_order_relaxed), 1) &&
-        e->aux2 == (atomic_load_explicit(&hot->captures, memory_order_relaxed) != 0) &&
-        (!t->work.context || (hot->get_current && hot->get_current(&c) == 0 && c == t->work.context)) &&
-        (e->bytes % TN_ATTENTION_EVERY || !__atomic_load_n(hot->attention, __ATOMIC_RELAXED)) && (one = tn_launch_one(e, api)) != 0) {
-        e->aux = t->stamp = tn_stamp();
-        e->bytes++;
-        e->addr += one;
+    if (TN_LIKELY(e) && TN_LIKELY(t->work.stream == stream) &&
+        TN_LIKELY(t->work.generation == atomic_load_explicit(&hot->generation, memory_order_relaxed)) &&
+        TN_LIKELY(tn_launch_same_context(t, hot)) &&
+        (TN_LIKELY(e->bytes % TN_LAUNCH_PART) || rec_launch_part(t, e))) {
+        uint64_t one = (e->api == api) | (uint64_t)(e->result == api) << 32;
+        if (TN_LIKELY(one)) {
+            e->bytes++;
+            __asm__ volatile("" ::: "memory"); /* the compiler would add both at once, with a constant from yet another line */
+            e->addr += one;
+            added = 1;
+        }
     }
     atomic_signal_fence(memory_order_seq_cst);
     t->busy = 0;
-    return one != 0;
+    return added;
+}
+
+/* The thread makes another event, or ends: what was added to its last one was launched before `stamp`. */
+static inline void tn_launches_end(tn_thread *t, uint64_t stamp)
+{
+    tn_event *e = t->work.event;
+    t->work.event = NULL;
+    if (e && e->aux < stamp) e->aux = stamp;
 }
 
 /* A launch whose real call was made the short way and that needs more than that: r is its result. */

@@ -160,7 +160,7 @@ static int count_call(tn_hook_frame *f)
         if (move(f, i ? TN_PHASE_SERVING : TN_PHASE_PLANNING, TN_CAUSE_CALL, tn_stamp()) > 0) reading = TN_READ_PHASE;
         if (atomic_fetch_sub(&armed, 1) != 1) continue;
         __atomic_fetch_and(tn_attention, ~(uint32_t)TN_ATTENTION_CALLS, __ATOMIC_ACQ_REL);
-        atomic_fetch_sub(&tn_hot_page->long_way, 1);
+        tn_known_open();
     }
     return reading;
 }

@@ -35,7 +35,12 @@ static _Atomic uint64_t window_of[TN_API_COUNT]; /* stamp of the row's last one 
 enum { PUT_OFF_FIRST = 1, PUT_OFF_TOUCH };
 static _Atomic int put_off;                      /* something ran whose memory a later wait may show */
 
-void rec_charge_managed(int sign) { atomic_fetch_add_explicit(&tn_hot_page->managed, sign, memory_order_relaxed); }
+void rec_charge_managed(int sign)
+{
+    int before = atomic_fetch_add(&tn_hot_page->managed, sign);
+    if (sign > 0 && before == 0) tn_known_close();
+    if (sign < 0 && before == 1) tn_known_open();
+}
 
 unsigned tn_charge_bits(int api)
 {
@@ -204,7 +209,8 @@ void rec_launch_begin(tn_hook_frame *f, const void *function)
     f->window.warm = atomic_load_explicit(place, memory_order_relaxed) == (uint64_t)function;
     if (!f->window.warm) {
         f->window.warm = !is_new(functions, (uint64_t)function);
-        if (!atomic_load_explicit(&tn_hot_page->long_way, memory_order_relaxed)) atomic_store_explicit(place, (uint64_t)function, memory_order_relaxed);
+        if (!atomic_load(&tn_hot_page->long_way)) atomic_store(place, (uint64_t)function);
+        if (atomic_load(&tn_hot_page->long_way)) atomic_store(place, 0); /* closed meanwhile */
     }
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
     else if (atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);

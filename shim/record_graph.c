@@ -19,6 +19,12 @@ static tn_map capturing = TN_MAP_INIT; /* (stream's number, 0): its capture is i
 
 int rec_captures(void) { return atomic_load_explicit(&tn_hot_page->captures, memory_order_relaxed); }
 
+static void count_captures(int n)
+{
+    atomic_fetch_add(&tn_hot_page->captures, n);
+    atomic_fetch_add(&tn_hot_page->generation, 1); /* what shim/launch.h keeps holds for one state alone */
+}
+
 int rec_is_capturing(void *stream)
 {
     CUstreamCaptureStatus s = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -45,7 +51,7 @@ void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode)
 {
     uint64_t one = 1;
     uint32_t number = r == 0 ? tn_stream_number(f, stream) : 0;
-    if (number && tn_map_add(&capturing, number, 0, &one) == 1) atomic_fetch_add(&tn_hot_page->captures, 1);
+    if (number && tn_map_add(&capturing, number, 0, &one) == 1) count_captures(1);
     tn_capture_gate_end();
     if (r != 0) return;
     capture(f, TN_CAPTURE_BEGIN, stream, NULL, mode, r);
@@ -64,7 +70,7 @@ void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph)
 
 void rec_capture_gone(uint32_t stream)
 {
-    if (tn_map_remove(&capturing, stream, 0, NULL)) atomic_fetch_sub(&tn_hot_page->captures, 1);
+    if (tn_map_remove(&capturing, stream, 0, NULL)) count_captures(-1);
 }
 
 void rec_capture_exchange(tn_hook_frame *f, int r, uint64_t old_mode)

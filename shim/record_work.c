@@ -30,20 +30,34 @@ static int is_first_launch(uint64_t function)
     return tn_map_add(&launched_too, function, 0, &one) == 1;
 }
 
+static int is_short_row(int api)
+{
+    return api == TN_API_cuLaunchKernel || api == TN_API_cuLaunchKernel_ptsz || api == TN_API_cuLaunchKernelEx || api == TN_API_cuLaunchKernelEx_ptsz;
+}
+
+int rec_launch_part(tn_thread *t, tn_event *e)
+{
+    const uint32_t full = UINT32_MAX - TN_LAUNCH_PART;
+    if (__atomic_load_n(tn_hot_page->attention, __ATOMIC_RELAXED) || (uint32_t)e->addr > full || e->addr >> 32 > full) return 0;
+    e->aux = t->stamp = tn_stamp();
+    return 1;
+}
+
 /* What shim/launch.h adds the next launch into the same stream to. */
-static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream)
+static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint64_t generation)
 {
     tn_thread *t = f->thread;
     if (f->nested) return;
     const void *key = tn_launch_stream(stream, f->ptds);
     int is_default = key == CU_STREAM_LEGACY || key == CU_STREAM_PER_THREAD;
-    uint64_t generation = atomic_load_explicit(&tn_hot_page->generation, memory_order_relaxed);
     t->work.event = NULL;
+    if (!tn_hot_page->get_current) return;
     if (stream == TN_STREAM_NONE || !e->stream || (is_default && (t->known.generation != generation || t->known.number != e->ctx))) return;
     t->work.stream = key;
     t->work.context = is_default ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
     t->work.generation = generation;
     t->work.event = e;
+    if (f->api != e->api && !e->result && is_short_row(f->api)) e->result = f->api;
 }
 
 /* Calls of one thread into one stream with nothing between them are one event with a count and two times: a serving
@@ -51,13 +65,14 @@ static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream)
 void rec_work(tn_hook_frame *f, int r, int what, void *stream)
 {
     if (r != 0) return;
+    uint64_t generation = atomic_load(&tn_hot_page->generation); /* before all that it stands for is asked */
     uint64_t now = tn_stamp(), capturing = rec_captures() != 0;
     uint32_t number = tn_stream_number(f, stream);
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
         last->aux = f->thread->stamp = now;
         last->bytes++;
-        keep_for_launches(f, last, stream);
+        keep_for_launches(f, last, stream, generation);
         return;
     }
     tn_context c = tn_context_current(f);
@@ -71,7 +86,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     e->aux = now;
     e->aux2 = capturing; /* a capture was active somewhere: this may have been captured, not enqueued */
     tn_journal_commit(e, TN_EV_WORK);
-    keep_for_launches(f, e, stream);
+    keep_for_launches(f, e, stream, generation);
 }
 
 void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream)
