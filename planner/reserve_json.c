@@ -22,6 +22,9 @@ static bool fail(reading *r, tn_reserve_error error, const char *format, ...)
     va_start(args, format);
     vsnprintf(r->message + used, TN_RESERVE_MESSAGE - used, format, args);
     va_end(args);
+    for (char *c = r->message; *c; c++) /* what is quoted may hold anything */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
     r->error = error;
     return false;
 }

@@ -88,6 +88,7 @@ static const struct bad {
     {"a: &x 1\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 1: anchors (&x) are not taken here"},
     {"a: 1\nb: *x\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 2: aliases (*x) are not taken here"},
     {"a: !!str 1\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 1: tags (tag:yaml.org,2002:str) are not taken here"},
+    {"a: !%0ax 1\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 1: tags (!?x) are not taken here"},
     {"a: 1\n---\nb: 2\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 2: a second document begins there"},
     {"a: [1, 2\nb: 3\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 2: "},
     {"a:\n\t- 1\n", TN_DOCUMENT_SYNTAX, "f.yaml: line 2: "},

@@ -245,6 +245,7 @@ static const struct bad {
     {"{\"schema\": \"tenure-charges/1\"}", TN_RESERVE_CORRUPT, "entries is no list"},
     {"{\"schema\": \"tenure-charges/1\", \"entries\": [], \"more\": 1}", TN_RESERVE_CORRUPT, "the file has a key \"more\""},
     {"{\"schema\": \"tenure-charges/1\", \"entries\": [], \"entries\": []}", TN_RESERVE_CORRUPT, "line 1: "},
+    {"{\"schema\": \"tenure-charges/1\", \"entries\": [], \"a\\nb\": 1}", TN_RESERVE_CORRUPT, "the file has a key \"a?b\""},
     {HEAD "1]}", TN_RESERVE_CORRUPT, "entries[0] is no object"},
     {HEAD "{}]}", TN_RESERVE_CORRUPT, "entries[0].gpu is no text"},
     {HEAD ENTRY "[]}]}", TN_RESERVE_CORRUPT, "entries[0].measurements is no list of 1 to 9"},
