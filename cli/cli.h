@@ -22,6 +22,8 @@ int tn_cmd_plan_demand(int argc, char **argv);
 /* `tenure plan RUN...`. */
 int tn_cmd_plan_runs(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+/* `tenure plan --remember RUN`, likewise. */
+int tn_cmd_plan_remember(int argc, char **argv);
 
 extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[],
     cmd_verify_help[];

@@ -7,6 +7,7 @@
 const char cmd_plan_help[] =
     "tenure plan RUN... [-o PLAN] [--budget SIZE] [--rules FILE] [--headroom PERCENT]\n"
     "tenure plan --demand FILE [--budget SIZE] [--charges FILE | --remembered] [--json]\n"
+    "tenure plan --remember RUN [--charges FILE]\n"
     "tenure plan --dsa FILE [-o OUT] [--steps N]\n"
     "\n"
     "Makes a plan from what was recorded: for every site the discipline that holds its own history in the least memory, and for\n"
@@ -38,6 +39,11 @@ const char cmd_plan_help[] =
     "\n"
     "Exit code 0 where it fits, or where there is no budget; 1 where it does not; 2 for wrong arguments or files.\n"
     "\n"
+    "With --remember it keeps what a recorded run measured of its charges, in FILE or in the user's state folder. The last nine\n"
+    "runs of one set-up (GPU, driver, builds of the CUDA libraries, module loading) are kept and their median counts; a run that\n"
+    "failed before it served, or dropped events, changes nothing. Exit code 0; 2 for wrong arguments or files; 3 where the run\n"
+    "measured nothing that may be kept.\n"
+    "\n"
     "With --dsa it packs the buffers of a MiniMalloc file (id,lower,upper,size; half-open lifetimes; optionally alignment, gaps,\n"
     "hint) as low as it can, and says how near that is to the least possible.\n"
     "\n"
@@ -61,6 +67,8 @@ int cmd_plan(int argc, char **argv)
 {
     if (has_option(argc, argv, "--dsa"))
         return tn_cmd_plan_dsa(argc, argv);
+    if (has_option(argc, argv, "--remember"))
+        return tn_cmd_plan_remember(argc, argv);
     if (has_option(argc, argv, "--demand"))
         return tn_cmd_plan_demand(argc, argv);
     return tn_cmd_plan_runs(argc, argv);

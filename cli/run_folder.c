@@ -48,6 +48,9 @@ static json_t *describe(const tn_run_folder *folder, uint64_t end_ns, int wait_s
     json_object_set_new(object, "command", command);
     json_object_set_new(object, "cwd", tn_json_text(getcwd(cwd, sizeof(cwd))));
     json_object_set_new(object, "host", tn_json_text(host));
+    /* How kernels are loaded decides what modules cost, and when. */
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    json_object_set_new(object, "module_loading", tn_json_text(loading && *loading ? loading : "default"));
     put_time(object, "start", folder->start_ns);
     put_time(object, "end", end_ns);
     int exited = end_ns && WIFEXITED(wait_status), killed = end_ns && WIFSIGNALED(wait_status);

@@ -6,14 +6,14 @@
 static const struct {
     const char *key, *label;
 } names[TN_CHARGES] = {
-    [TN_CHARGE_CONTEXT] = {"context", "CUDA context + driver"},
-    [TN_CHARGE_MODULES] = {"modules", "kernel code"},
-    [TN_CHARGE_LIBRARIES] = {"libraries", "library reserve"},
-    [TN_CHARGE_STREAMS] = {"streams", "streams and events"},
-    [TN_CHARGE_GRAPHS] = {"graphs", "graphs"},
-    [TN_CHARGE_LIMITS] = {"limits", "stacks, local memory, device heap"},
-    [TN_CHARGE_POOLS] = {"pools", "slack of pools and shared pages"},
-    [TN_CHARGE_OTHER] = {"other", "other charges"},
+    [TN_CLAIM_CONTEXT] = {"context", "CUDA context + driver"},
+    [TN_CLAIM_MODULES] = {"modules", "kernel code"},
+    [TN_CLAIM_LIBRARIES] = {"libraries", "library reserve"},
+    [TN_CLAIM_STREAMS] = {"streams", "streams and events"},
+    [TN_CLAIM_GRAPHS] = {"graphs", "graphs"},
+    [TN_CLAIM_LIMITS] = {"limits", "stacks, local memory, device heap"},
+    [TN_CLAIM_POOLS] = {"pools", "slack of pools and shared pages"},
+    [TN_CLAIM_OTHER] = {"other", "other charges"},
 };
 
 const char *tn_charge_key(tn_charge charge)

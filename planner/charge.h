@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 typedef enum tn_charge {
-    TN_CHARGE_CONTEXT = 0, /* what a context takes when it is created */
-    TN_CHARGE_MODULES,     /* kernel code, as it is loaded or first launched */
-    TN_CHARGE_LIBRARIES,   /* what the libraries in the process claim for themselves */
-    TN_CHARGE_STREAMS,     /* streams and events */
-    TN_CHARGE_GRAPHS,      /* uploaded graphs and the memory that graphs reserve */
-    TN_CHARGE_LIMITS,      /* stacks, local memory and the device heap */
-    TN_CHARGE_POOLS,       /* reserved by stream-ordered pools or shared 2 MiB pages, and not used */
-    TN_CHARGE_OTHER,
+    TN_CLAIM_CONTEXT = 0, /* what a context takes when it is created */
+    TN_CLAIM_MODULES,     /* kernel code, as it is loaded or first launched */
+    TN_CLAIM_LIBRARIES,   /* what the libraries in the process claim for themselves */
+    TN_CLAIM_STREAMS,     /* streams and events */
+    TN_CLAIM_GRAPHS,      /* uploaded graphs and the memory that graphs reserve */
+    TN_CLAIM_LIMITS,      /* stacks, local memory and the device heap */
+    TN_CLAIM_POOLS,       /* reserved by stream-ordered pools or shared 2 MiB pages, and not used */
+    TN_CLAIM_OTHER,
     TN_CHARGES
 } tn_charge;
 

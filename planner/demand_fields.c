@@ -65,9 +65,9 @@ static const tn_field kv_fields[] = {
 };
 
 static const tn_field charges_fields[] = {
-    CHARGE("context", TN_CHARGE_CONTEXT), CHARGE("modules", TN_CHARGE_MODULES), CHARGE("libraries", TN_CHARGE_LIBRARIES),
-    CHARGE("streams", TN_CHARGE_STREAMS), CHARGE("graphs", TN_CHARGE_GRAPHS),   CHARGE("limits", TN_CHARGE_LIMITS),
-    CHARGE("pools", TN_CHARGE_POOLS),     CHARGE("other", TN_CHARGE_OTHER),
+    CHARGE("context", TN_CLAIM_CONTEXT), CHARGE("modules", TN_CLAIM_MODULES), CHARGE("libraries", TN_CLAIM_LIBRARIES),
+    CHARGE("streams", TN_CLAIM_STREAMS), CHARGE("graphs", TN_CLAIM_GRAPHS),   CHARGE("limits", TN_CLAIM_LIMITS),
+    CHARGE("pools", TN_CLAIM_POOLS),     CHARGE("other", TN_CLAIM_OTHER),
 };
 
 static const tn_field graphs_fields[] = {

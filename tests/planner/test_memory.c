@@ -133,7 +133,7 @@ START_TEST(charges_come_out_of_the_pool)
     tn_memory_plan before, after;
     tn_memory_plan_demand(&d, NULL, d.budget, &before);
     tn_charges measured = d.charges;
-    measured.bytes[TN_CHARGE_LIBRARIES] += 5 * before.kv.block_bytes;
+    measured.bytes[TN_CLAIM_LIBRARIES] += 5 * before.kv.block_bytes;
     tn_memory_plan_demand(&d, &measured, d.budget, &after);
     ck_assert_uint_eq(before.kv.blocks, after.kv.blocks + 5);
     ck_assert_str_eq(after.lines[1].name, "library reserve (measured)");

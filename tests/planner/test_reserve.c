@@ -40,8 +40,8 @@ static const tn_reserve_key h200 = {"NVIDIA H200", "580.65.06", "lazy", librarie
 static tn_measurement measurement(const char *run, uint64_t bytes)
 {
     tn_measurement m = {.run = run, .date = "2026-11-30", .complete = true};
-    m.charges.bytes[TN_CHARGE_CONTEXT] = bytes;
-    m.charges.bytes[TN_CHARGE_LIBRARIES] = 2 * bytes;
+    m.charges.bytes[TN_CLAIM_CONTEXT] = bytes;
+    m.charges.bytes[TN_CLAIM_LIBRARIES] = 2 * bytes;
     return m;
 }
 
@@ -69,8 +69,8 @@ static uint64_t recall(const tn_reserve_key *key, size_t *measurements)
         *measurements = answer.measurements;
     if (error != TN_RESERVE_OK)
         return UINT64_MAX;
-    ck_assert_uint_eq(answer.charges.bytes[TN_CHARGE_LIBRARIES], 2 * answer.charges.bytes[TN_CHARGE_CONTEXT]);
-    return answer.charges.bytes[TN_CHARGE_CONTEXT];
+    ck_assert_uint_eq(answer.charges.bytes[TN_CLAIM_LIBRARIES], 2 * answer.charges.bytes[TN_CLAIM_CONTEXT]);
+    return answer.charges.bytes[TN_CLAIM_CONTEXT];
 }
 
 START_TEST(what_is_measured_is_recalled_by_its_set_up)
@@ -187,7 +187,7 @@ START_TEST(one_set_up_is_chosen_by_the_names_that_are_given)
     tn_reserve *reserve = load();
     tn_reserve_answer a;
     ck_assert(tn_reserve_select(reserve, "B", "", NULL, &a, message) == TN_RESERVE_OK);
-    ck_assert_uint_eq(a.charges.bytes[TN_CHARGE_CONTEXT], 12);
+    ck_assert_uint_eq(a.charges.bytes[TN_CLAIM_CONTEXT], 12);
     ck_assert_str_eq(a.driver, "1");
     ck_assert_str_eq(a.date, "2026-11-30");
     ck_assert(tn_reserve_select(reserve, "A", NULL, NULL, &a, message) == TN_RESERVE_SEVERAL);
