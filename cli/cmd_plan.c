@@ -6,7 +6,7 @@
 
 const char cmd_plan_help[] =
     "tenure plan RUN... [-o PLAN] [--budget SIZE] [--rules FILE] [--headroom PERCENT]\n"
-    "tenure plan --demand FILE [--budget SIZE] [--charges FILE | --remembered] [--json]\n"
+    "tenure plan --demand FILE [--budget SIZE] [--charges FILE | --remembered | --plan PLAN] [--json]\n"
     "tenure plan --remember RUN [--charges FILE]\n"
     "tenure plan --dsa FILE [-o OUT] [--steps N]\n"
     "\n"
@@ -35,6 +35,7 @@ const char cmd_plan_help[] =
     "  --budget SIZE     the memory to fit into, such as 32607MiB, instead of the file's\n"
     "  --charges FILE    charges from a file of measurements instead of the demand's\n"
     "  --remembered      the same from the one in the user's state folder ($XDG_STATE_HOME/tenure/charges.json)\n"
+    "  --plan PLAN       all but the KV pool from a plan of recorded runs, without the pool that their engine sized\n"
     "  --json            one JSON document with exact bytes instead of the table\n"
     "\n"
     "Exit code 0 where it fits, or where there is no budget; 1 where it does not; 2 for wrong arguments or files.\n"

@@ -8,12 +8,14 @@
 
 #include "cli/cli.h"
 #include "cli/state_folder.h"
+#include "planner/memory_section.h"
 #include "planner/memory_text.h"
+#include "planner/plan_json.h"
 #include "planner/reserve.h"
 #include "planner/size_text.h"
 
 typedef struct demand_options {
-    const char *demand, *charges;
+    const char *demand, *charges, *plan;
     uint64_t budget;
     int has_budget, remembered, json;
 } demand_options;
@@ -34,11 +36,11 @@ static int take_budget(const char *text, demand_options *o)
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, demand_options *o)
 {
-    enum { DEMAND = 256, BUDGET, CHARGES, REMEMBERED, JSON };
+    enum { DEMAND = 256, BUDGET, CHARGES, REMEMBERED, JSON, PLAN };
     static const struct option options[] = {{"demand", required_argument, NULL, DEMAND},   {"budget", required_argument, NULL, BUDGET},
                                             {"charges", required_argument, NULL, CHARGES}, {"remembered", no_argument, NULL, REMEMBERED},
                                             {"json", no_argument, NULL, JSON},             {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+                                            {"plan", required_argument, NULL, PLAN},       {NULL, 0, NULL, 0}};
     int c, code;
     opterr = 0;
     optind = 1;
@@ -62,6 +64,9 @@ static int parse(int argc, char **argv, demand_options *o)
         case JSON:
             o->json = 1;
             break;
+        case PLAN:
+            o->plan = optarg;
+            break;
         case 'h':
             fputs(cmd_plan_help, stdout);
             return TN_EXIT_HOLDS;
@@ -75,6 +80,8 @@ static int parse(int argc, char **argv, demand_options *o)
         return cli_fail("plan", "%s is too much: a demand file is planned without a run", argv[optind]);
     if (o->charges && o->remembered)
         return cli_fail("plan", "--charges and --remembered exclude each other");
+    if (o->plan && (o->charges || o->remembered))
+        return cli_fail("plan", "--plan has charges of its own: neither --charges nor --remembered goes with it");
     return -1;
 }
 
@@ -88,6 +95,22 @@ static int measured_charges(const char *path, const tn_demand *demand, tn_reserv
     tn_reserve_error error = tn_reserve_select(reserve, demand->device.gpu, demand->device.driver, demand->device.loading, out, message);
     tn_reserve_free(reserve);
     return error == TN_RESERVE_OK ? -1 : cli_fail("plan", "%s: %s (the demand's device says which is meant)", path, message);
+}
+
+/* The lines of a plan that was made from runs, without the pool that its engine sized. -1: they are in *out; else the exit code. */
+static int recorded_lines(const char *path, tn_memory_input *out)
+{
+    char message[TN_PLAN_MESSAGE], where[TN_MEMORY_NAME];
+    tn_plan *plan;
+    if (tn_plan_read(path, &plan, message) != TN_OK)
+        return cli_fail("plan", "%s", message);
+    int code = -1;
+    if (plan->section_count != 1)
+        code = cli_fail("plan", "%s has %zu sections, and a demand is that of one", path, plan->section_count);
+    else if (!tn_memory_of_section(&plan->sections[0], true, out, where))
+        code = cli_fail("plan", "%s: %s", path, where);
+    tn_plan_free(plan);
+    return code;
 }
 
 static int print(const demand_options *o, const tn_memory_plan *plan)
@@ -122,7 +145,14 @@ int tn_cmd_plan_demand(int argc, char **argv)
     if (charges && (code = measured_charges(charges, &demand, &measured)) >= 0)
         return code;
     static tn_memory_plan plan;
+    static tn_memory_input recorded;
+    if (o.plan && (code = recorded_lines(o.plan, &recorded)) >= 0)
+        return code;
     /* TN_DEMAND_UNSET is TN_MEMORY_NO_BUDGET: both are no size that a machine has. */
-    tn_memory_plan_demand(&demand, charges ? &measured.charges : NULL, o.has_budget ? o.budget : demand.budget, &plan);
+    uint64_t budget = o.has_budget ? o.budget : demand.budget;
+    if (o.plan)
+        tn_memory_plan_around(&demand, &recorded, budget, &plan);
+    else
+        tn_memory_plan_demand(&demand, charges ? &measured.charges : NULL, budget, &plan);
     return print(&o, &plan);
 }

@@ -68,7 +68,8 @@ static const char *sum_lines(const tn_memory_input *input, tn_memory_plan *plan,
                 return line->name;
             plan->lines[plan->line_count++] = *line;
         }
-        if (!round_up(tier, part == TN_PART_CHARGE ? 1 : input->granularity, &rounded) || !add(rounding, rounded - tier) ||
+        /* Charges and what the driver serves are known by what they cost. */
+        if (!round_up(tier, part <= TN_PART_NATIVE ? 1 : input->granularity, &rounded) || !add(rounding, rounded - tier) ||
             !add(&plan->total, rounded))
             return "the sum of all lines";
     }

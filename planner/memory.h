@@ -12,7 +12,7 @@
 
 /* In the order of taking, which is the order of the lines. */
 typedef enum tn_memory_part {
-    TN_PART_CHARGE = 0, TN_PART_T2, TN_PART_T1, TN_PART_T3, TN_PART_T4, TN_PART_ROUNDING, TN_PART_KV, TN_PARTS
+    TN_PART_CHARGE = 0, TN_PART_NATIVE, TN_PART_T2, TN_PART_T1, TN_PART_T3, TN_PART_T4, TN_PART_ROUNDING, TN_PART_KV, TN_PARTS
 } tn_memory_part;
 
 enum { TN_MEMORY_NAME = 112, TN_MEMORY_LINES = 112, TN_MEMORY_LEVERS = 8, TN_MEMORY_SHOWN_LEVERS = 3 };
@@ -84,6 +84,10 @@ bool tn_memory_of_demand(const tn_demand *demand, const tn_charges *measured, tn
 
 /* plan_memory: the demand within `budget` (TN_MEMORY_NO_BUDGET: without one), and where it does not fit, its levers. */
 void tn_memory_plan_demand(const tn_demand *demand, const tn_charges *measured, uint64_t budget, tn_memory_plan *out);
+
+/* The same for an engine that was recorded: its lines are `base`, which stays as it is, and the demand gives the KV pool alone: levers
+ * change the pool and nothing else. The base's own pool does not count. */
+void tn_memory_plan_around(const tn_demand *demand, const tn_memory_input *base, uint64_t budget, tn_memory_plan *out);
 
 /* The admission floor: the blocks below which a plan is refused. */
 uint64_t tn_memory_floor_blocks(const tn_memory_kv *kv);

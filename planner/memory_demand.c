@@ -228,11 +228,27 @@ static bool (*const levers[])(tn_demand *d, char what[TN_MEMORY_NAME]) = {halve_
                                                                            speculation_off};
 _Static_assert(sizeof(levers) / sizeof(levers[0]) <= TN_MEMORY_LEVERS, "room for every lever");
 
-static void fit_demand(const tn_demand *demand, const tn_charges *measured, uint64_t budget, tn_memory_plan *out)
+/* What a demand is planned in. */
+typedef struct around {
+    const tn_charges *measured;  /* NULL: the demand's own */
+    const tn_memory_input *base; /* NULL: the demand's own lines */
+    uint64_t budget;
+} around;
+
+static bool input_of(const tn_demand *demand, const around *a, tn_memory_input *out, char where[TN_MEMORY_NAME])
+{
+    if (!a->base)
+        return tn_memory_of_demand(demand, a->measured, out, where);
+    *out = *a->base;
+    memset(&out->kv, 0, sizeof(out->kv));
+    return set_pool(demand, &out->kv, where);
+}
+
+static void fit_demand(const tn_demand *demand, const around *a, uint64_t budget, tn_memory_plan *out)
 {
     tn_memory_input input;
     char where[TN_MEMORY_NAME];
-    if (tn_memory_of_demand(demand, measured, &input, where)) {
+    if (input_of(demand, a, &input, where)) {
         input.budget = budget;
         tn_memory_fit(&input, out);
         return;
@@ -244,18 +260,18 @@ static void fit_demand(const tn_demand *demand, const tn_charges *measured, uint
 
 /* The least that a demand needs: against a budget of nothing a plan asks for its lines and the floor of its pool, no more. False where the
  * figures leave 64 bits. */
-static bool least(const tn_demand *demand, const tn_charges *measured, uint64_t *bytes)
+static bool least(const tn_demand *demand, const around *a, uint64_t *bytes)
 {
     tn_memory_plan plan;
-    fit_demand(demand, measured, 0, &plan);
+    fit_demand(demand, a, 0, &plan);
     *bytes = plan.total;
     return plan.result != TN_MEMORY_TOO_LARGE;
 }
 
-static void add_lever(const tn_demand *changed, const tn_charges *measured, const char *what, tn_memory_plan *out)
+static void add_lever(const tn_demand *changed, const around *a, const char *what, tn_memory_plan *out)
 {
     uint64_t need;
-    if (!least(changed, measured, &need) || need >= out->total)
+    if (!least(changed, a, &need) || need >= out->total)
         return;
     tn_memory_lever lever = {.frees = out->total - need, .over = need > out->budget ? need - out->budget : 0};
     snprintf(lever.what, sizeof(lever.what), "%s", what);
@@ -266,7 +282,7 @@ static void add_lever(const tn_demand *changed, const tn_charges *measured, cons
 }
 
 /* The largest value from 1 to below `upper` with which the demand fits; 0: none. More of either never needs less. */
-static uint64_t largest_fitting(const tn_demand *demand, const tn_charges *measured, uint64_t budget, uint64_t upper,
+static uint64_t largest_fitting(const tn_demand *demand, const around *a, uint64_t upper,
                                 void (*set)(tn_demand *d, uint64_t value))
 {
     uint64_t fits = 0, not = upper;
@@ -275,7 +291,7 @@ static uint64_t largest_fitting(const tn_demand *demand, const tn_charges *measu
         tn_demand changed = *demand;
         tn_memory_plan plan;
         set(&changed, middle);
-        fit_demand(&changed, measured, budget, &plan);
+        fit_demand(&changed, a, a->budget, &plan);
         if (plan.result == TN_MEMORY_FITS)
             fits = middle;
         else
@@ -284,22 +300,34 @@ static uint64_t largest_fitting(const tn_demand *demand, const tn_charges *measu
     return fits;
 }
 
-void tn_memory_plan_demand(const tn_demand *demand, const tn_charges *measured, uint64_t budget, tn_memory_plan *out)
+static void plan_with_levers(const tn_demand *demand, const around *a, tn_memory_plan *out)
 {
-    fit_demand(demand, measured, budget, out);
+    fit_demand(demand, a, a->budget, out);
     if (out->result != TN_MEMORY_OVER && out->result != TN_MEMORY_KV_FLOOR)
         return;
     for (size_t i = 0; i < sizeof(levers) / sizeof(levers[0]); i++) {
         tn_demand changed = *demand;
         char what[TN_MEMORY_NAME];
         if (levers[i](&changed, what))
-            add_lever(&changed, measured, what, out);
+            add_lever(&changed, a, what, out);
     }
     tn_demand single = *demand;
     tn_memory_plan plan;
     single.limits.full_sequences = 1;
-    fit_demand(&single, measured, budget, &plan);
+    fit_demand(&single, a, a->budget, &plan);
     out->single_fits = plan.result == TN_MEMORY_FITS;
-    out->fitting_seq_len = largest_fitting(demand, measured, budget, demand->limits.max_seq_len, set_seq_len);
-    out->fitting_batch = largest_fitting(demand, measured, budget, demand->limits.max_batch, set_batch);
+    out->fitting_seq_len = largest_fitting(demand, a, demand->limits.max_seq_len, set_seq_len);
+    out->fitting_batch = largest_fitting(demand, a, demand->limits.max_batch, set_batch);
+}
+
+void tn_memory_plan_demand(const tn_demand *demand, const tn_charges *measured, uint64_t budget, tn_memory_plan *out)
+{
+    const around a = {.measured = measured, .budget = budget};
+    plan_with_levers(demand, &a, out);
+}
+
+void tn_memory_plan_around(const tn_demand *demand, const tn_memory_input *base, uint64_t budget, tn_memory_plan *out)
+{
+    const around a = {.base = base, .budget = budget};
+    plan_with_levers(demand, &a, out);
 }

@@ -3,7 +3,7 @@
 
 const char *tn_memory_part_name(tn_memory_part part)
 {
-    static const char *const names[TN_PARTS] = {"charge", "t2", "t1", "t3", "t4", "rounding", "kv"};
+    static const char *const names[TN_PARTS] = {"charge", "native", "t2", "t1", "t3", "t4", "rounding", "kv"};
     return (unsigned)part < TN_PARTS ? names[part] : "unknown";
 }
 

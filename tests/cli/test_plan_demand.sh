@@ -111,6 +111,10 @@ plan a.yaml --demand b.yaml
 refused one_demand 2 '*one demand file at a time*'
 plan a.yaml --charges x --remembered
 refused two_charges 2 '*exclude each other*'
+plan a.yaml --plan x --remembered
+refused charges_and_a_plan 2 '*--plan has charges of its own*'
+plan "$DEMANDS/does_not_fit.yaml" --plan absent.json
+refused no_such_plan 2 '*absent.json*'
 plan a.yaml --frobnicate
 refused unknown_option 2 '*unknown option --frobnicate*'
 for bad in 32GB -1 '' 99999999TiB 1e9; do
