@@ -2,6 +2,7 @@
 
 #include "tiers/metadata_use.h"
 #include "tiers/packed_state.h"
+#include "tiers/seam_use.h"
 #include "tiers/size.h"
 
 static void *make(const tn_metadata *metadata, size_t count, size_t item)
@@ -102,6 +103,7 @@ tn_mem_error tn_packed_destroy(tn_packed **packed)
     tn_mem_error error = tn_backend_release((*packed)->backend, &(*packed)->region);
     if (error != TN_MEM_OK)
         return error;
+    TN_SEAM(taken_back_all, *packed);
     free_tables(*packed);
     *packed = NULL;
     return TN_MEM_OK;
@@ -146,6 +148,7 @@ tn_mem_error tn_packed_free(tn_packed *packed, const void *address, const tn_wor
     if (uncovered != NULL)
         tn_work_set_merge(&freed->set, &p->work, uncovered);
     uint32_t *lowest = &p->classes[freed->class].lowest, ordinal = p->slots[slot].ordinal;
+    TN_SEAM(taken_back, p, address); /* before another can have it */
     store_state(freed, with_status(seen, FREED));
     if (ordinal < __atomic_load_n(lowest, __ATOMIC_RELAXED))
         __atomic_store_n(lowest, ordinal, __ATOMIC_RELAXED);

@@ -1,6 +1,7 @@
 #include <sched.h>
 
 #include "tiers/packed_state.h"
+#include "tiers/seam_use.h"
 #include "tiers/span_make.h"
 
 /* Of a take that meets others half way: microseconds, less than a block from elsewhere costs; then a little longer, for a thread that was
@@ -266,6 +267,7 @@ tn_mem_error tn_packed_take(tn_packed *packed, uint32_t site, size_t bytes, uint
         uint32_t slot = TN_PACKED_NO_SLOT;
         result = try_class(&a, class, bytes, &slot, &refusal);
         if (result == TAKEN) {
+            TN_SEAM(handed_out, packed, packed->region.tag, packed->base + packed->slots[slot].offset, bytes);
             tn_stable_put(packed->base + packed->slots[slot].offset, bytes, span);
             return TN_MEM_OK;
         }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "tiers/metadata_use.h"
+#include "tiers/seam_use.h"
 #include "tiers/size.h"
 #include "tiers/span_make.h"
 
@@ -128,6 +129,7 @@ tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, size_t alignment
     s->counted.live_bytes += bytes;
     if (s->top > s->counted.high_water)
         s->counted.high_water = s->top;
+    TN_SEAM(handed_out, s, s->region.tag, s->base + offset, bytes);
     tn_stable_put(s->base + offset, bytes, span);
     return TN_MEM_OK;
 }
@@ -176,6 +178,7 @@ static tn_mem_error free_below(tn_scratch *s, const void *address)
         return bad_free(s, address, TN_MEM_E_ARGUMENT);
     if (b->bytes == 0)
         return bad_free(s, address, TN_MEM_E_STALE);
+    TN_SEAM(taken_back, s, address);
     s->counted.live_bytes -= b->bytes;
     b->bytes = 0;
     s->counted.tombstones++;
@@ -193,6 +196,7 @@ tn_mem_error tn_scratch_free(tn_scratch *scratch, const void *address)
     const block *last = &s->blocks[s->block_count - 1];
     if (s->base + last->offset != address)
         return free_below(s, address);
+    TN_SEAM(taken_back, s, address);
     /* The top is never a tombstone above the innermost mark: take_back has seen to that. */
     s->counted.live_bytes -= last->bytes;
     s->block_count--;
@@ -237,6 +241,8 @@ tn_mem_error tn_scratch_rewind(tn_scratch *scratch, tn_scratch_mark mark)
         return error;
     }
     for (size_t i = s->marks[mark.depth].blocks; i < s->block_count; i++) {
+        if (s->blocks[i].bytes > 0)
+            TN_SEAM(taken_back, s, s->base + s->blocks[i].offset);
         s->counted.live_bytes -= s->blocks[i].bytes;
         s->counted.tombstones -= s->blocks[i].bytes == 0;
     }
@@ -249,6 +255,7 @@ tn_mem_error tn_scratch_rewind(tn_scratch *scratch, tn_scratch_mark mark)
 
 void tn_scratch_reset(tn_scratch *scratch)
 {
+    TN_SEAM(taken_back_all, scratch);
     scratch->block_count = scratch->mark_count = scratch->floor = scratch->top = 0;
     scratch->counted.live_bytes = scratch->counted.tombstones = 0;
     scratch->counted.generation++;

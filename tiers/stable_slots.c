@@ -1,10 +1,11 @@
 #include "tiers/stable_slots.h"
 
 #include "tiers/key_map.h"
+#include "tiers/seam_use.h"
 #include "tiers/span_make.h"
 #include "tiers/spin.h"
 
-typedef enum status { TAKEN, RELEASED, DROPPED } status;
+typedef enum status { TAKEN, RETURNING, RELEASED, DROPPED } status;
 
 typedef struct slot {
     size_t offset, bytes; /* as it was made */
@@ -136,7 +137,7 @@ static tn_mem_error find_or_make(tn_stable_slots *s, uint64_t key, size_t bytes,
     uint32_t number = tn_key_map_find(&s->by_key, key);
     if (number != TN_KEY_MAP_NONE) {
         slot *at = *found = &s->slots[number];
-        if (at->status == TAKEN)
+        if (at->status != RELEASED)
             return TN_MEM_E_IN_USE;
         if (at->bytes < bytes || !is_aligned(s, at, alignment))
             return TN_MEM_E_NOT_GROWABLE;
@@ -182,6 +183,8 @@ tn_mem_error tn_stable_slots_take(tn_stable_slots *slots, uint64_t key, size_t b
         tn_stable_put(slots->base + at->offset, bytes, span);
     }
     tn_spin_unlock(&slots->lock);
+    if (error == TN_MEM_OK)
+        TN_SEAM(handed_out, slots, slots->region.tag, tn_stable_data(*span), bytes);
     return error;
 }
 
@@ -202,6 +205,12 @@ tn_mem_error tn_stable_slots_release(tn_stable_slots *slots, uint64_t key, const
     slot *at = NULL;
     tn_spin_lock(&slots->lock);
     tn_mem_error error = find_slot(slots, key, TAKEN, TN_MEM_E_STALE, &at);
+    if (error == TN_MEM_OK && tn_seam_now() != NULL) { /* told before the key can have it again, and with no lock held */
+        at->status = RETURNING;
+        tn_spin_unlock(&slots->lock);
+        TN_SEAM(taken_back, slots, slots->base + at->offset);
+        tn_spin_lock(&slots->lock);
+    }
     if (error == TN_MEM_OK) {
         if (uncovered != NULL)
             tn_work_set_merge(&at->set, &slots->work, uncovered);

@@ -117,5 +117,17 @@ forbid block_copied_in_cxx g++ cc 'use of deleted' \
 forbid block_assigned_in_cxx g++ cc 'use of deleted' \
   "void f(tn_block *b, tn_block *c) { (void)tn_block_move(b, c); }" \
   "void f(tn_block *b, tn_block *c) { *c = *b; }"
+all packed_region_passed_as_stable \
+  'void f(tn_packed *p) { copy(tn_packed_region(p)); }' \
+  'void f(tn_packed *p) { launch(tn_packed_region(p)); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
+all number_passed_as_a_scratch_mark \
+  'tn_mem_error f(tn_scratch *s, tn_scratch_mark m) { return tn_scratch_rewind(s, m); }' \
+  'tn_mem_error f(tn_scratch *s, size_t m) { return tn_scratch_rewind(s, m); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
+all stable_slot_read_from_a_raw_pointer \
+  'void f(tn_stable_slots *s, tn_stable_span k) { (void)!tn_stable_slots_take(s, 1, 8, 0, 0, &k); launch(k); }' \
+  'void f(tn_stable_slots *s, tn_stable_span k) { (void)!tn_stable_slots_take(s, 1, 8, 0, 0, &k); launch(tn_stable_data(k)); }' \
+  'incompatible type' 'incompatible type' 'could not convert'
 
 exit $bad
