@@ -2,6 +2,7 @@
 #include "tiers/block_pool.h"
 
 #include "tiers/block_pool_inside.h"
+#include "tiers/seam_use.h"
 #include "tiers/span_make.h"
 
 void tn_pool_put_free(tn_block_pool *pool, uint32_t block)
@@ -144,6 +145,17 @@ static __attribute__((noinline)) tn_mem_error acquire_where_none_is_free(tn_bloc
     return error;
 }
 
+static void *address_of(const tn_block_pool *pool, uint32_t block)
+{
+    return (char *)pool->region.base + block * pool->options.stride;
+}
+
+/* Slots have no bytes to tell of. */
+static bool is_listened_to(const tn_block_pool *pool)
+{
+    return tn_seam_now() != NULL && pool->options.backend != NULL;
+}
+
 tn_mem_error tn_block_pool_acquire(tn_block_pool *pool, uint64_t queue, tn_block *owner)
 {
     if (pool == NULL || owner == NULL || owner->tn_block_pool_ != 0)
@@ -156,6 +168,8 @@ tn_mem_error tn_block_pool_acquire(tn_block_pool *pool, uint64_t queue, tn_block
     else
         error = acquire_where_none_is_free(pool, queue, owner);
     tn_spin_unlock(&pool->lock);
+    if (__builtin_expect(is_listened_to(pool), 0) && error == TN_MEM_OK)
+        TN_SEAM(handed_out, pool, pool->options.tag, address_of(pool, owner->tn_block_id_), pool->options.stride);
     return error;
 }
 
@@ -220,21 +234,34 @@ static void retire(tn_block_pool *pool, uint32_t block)
         tn_pool_put_waiting(pool, block);
 }
 
-static void give_up(tn_block_pool *pool, uint32_t h)
+static void drop_hold(tn_block_pool *pool, uint32_t h)
 {
     tn_pool_hold *hold = &pool->holds[h];
-    tn_pool_block *block = &pool->blocks[hold->block];
     hold->generation++;
     hold->next = pool->first_hold;
     pool->first_hold = h;
+}
+
+static void drop_reference(tn_block_pool *pool, uint32_t b)
+{
+    tn_pool_block *block = &pool->blocks[b];
     if (--block->references == 0) {
-        retire(pool, hold->block);
+        retire(pool, b);
         return;
     }
     /* One owner less is one share less, whether this one came by it as a share or by the acquire. */
     pool->stats.shares--;
     if (block->references == 1)
         pool->stats.shared--;
+}
+
+/* Tells that the last owner lets go, with the lock let go meanwhile and before another can have the block: it is nobody's, for its hold is
+ * gone, and still counts as live. */
+static __attribute__((noinline)) void tell_taken_back(tn_block_pool *pool, uint32_t block)
+{
+    tn_spin_unlock(&pool->lock);
+    TN_SEAM(taken_back, pool, address_of(pool, block));
+    tn_spin_lock(&pool->lock);
 }
 
 static bool are_marks(const tn_block_pool *pool, const tn_work_mark *marks, size_t count)
@@ -255,8 +282,12 @@ tn_mem_error tn_block_pool_release(tn_block_pool *pool, tn_block *owner, const t
     tn_spin_lock(&pool->lock);
     tn_mem_error error = check(pool, owner);
     if (error == TN_MEM_OK) {
-        add_marks(pool, owner->tn_block_id_, marks, mark_count);
-        give_up(pool, owner->tn_block_hold_);
+        uint32_t block = owner->tn_block_id_;
+        add_marks(pool, block, marks, mark_count);
+        drop_hold(pool, owner->tn_block_hold_);
+        if (__builtin_expect(is_listened_to(pool), 0) && pool->blocks[block].references == 1)
+            tell_taken_back(pool, block);
+        drop_reference(pool, block);
     }
     tn_spin_unlock(&pool->lock);
     if (error == TN_MEM_OK)
@@ -285,7 +316,7 @@ tn_mem_error tn_block_pool_span(tn_block_pool *pool, const tn_block *owner, tn_s
         return TN_MEM_E_ARGUMENT;
     tn_mem_error error = tn_block_pool_look(pool, owner, NULL);
     if (error == TN_MEM_OK)
-        *span = tn_stable_make((char *)pool->region.base + owner->tn_block_id_ * pool->options.stride, pool->options.stride);
+        *span = tn_stable_make(address_of(pool, owner->tn_block_id_), pool->options.stride);
     return error;
 }
 
@@ -300,11 +331,14 @@ tn_mem_error tn_block_pool_reset(tn_block_pool *pool, const tn_work_mark *marks,
 {
     if (pool == NULL || !are_marks(pool, marks, mark_count))
         return TN_MEM_E_ARGUMENT;
+    if (is_listened_to(pool))
+        TN_SEAM(taken_back_all, pool);
     tn_spin_lock(&pool->lock);
     for (size_t i = 0; i < pool->hold_count; i++)
         if (pool->holds[i].generation % 2 == 1) {
             add_marks(pool, pool->holds[i].block, marks, mark_count);
-            give_up(pool, (uint32_t)i);
+            drop_hold(pool, (uint32_t)i);
+            drop_reference(pool, pool->holds[i].block);
         }
     pool->stats.resets++;
     tn_spin_unlock(&pool->lock);

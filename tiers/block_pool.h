@@ -85,7 +85,8 @@ TN_MEM_MUST_USE tn_mem_error tn_block_pool_span(tn_block_pool *pool, const tn_bl
 /* All addresses of the slab, committed or not: block `id` begins at id * stride. Empty in slots mode. Never changes. */
 tn_stable_span tn_block_pool_slab(const tn_block_pool *pool);
 
-/* Takes every block from its owners, whose handles are stale from now on; `marks` as in a release, for all of them. */
+/* Takes every block from its owners, whose handles are stale from now on; `marks` as in a release, for all of them. Who listens at the seam
+ * hears of it as one, and rightly where no other call on the pool runs meanwhile. */
 TN_MEM_MUST_USE tn_mem_error tn_block_pool_reset(tn_block_pool *pool, const tn_work_mark *marks, size_t mark_count);
 
 /* Finds out which waiting blocks are clean by now; how many there were. Acquires do so by themselves when they must. */
