@@ -11,6 +11,8 @@
 #include "planner/stacks.h"
 
 #define BUMP_LOSS 16u
+/* More blocks alive at once than this are not laid out together. */
+#define PACKED_BLOCKS_MAX 512u
 
 /* ---- the driver's ---- */
 
@@ -137,8 +139,15 @@ static tn_error bump_is_worth_it(const tn_section *s, const uint8_t *open, const
     uint64_t bump = 0, rest = 0, all = 0;
     if (!other)
         return TN_E_NOMEM;
-    tn_error error = tn_bump_capacity(s, chosen, &bump);
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < s->unit_count; i++)
+        blocks += open[i] && fits(&s->units[i]) ? s->units[i].live_blocks : 0;
     *worth = 1;
+    if (blocks > PACKED_BLOCKS_MAX) { /* not all of it could be packed */
+        free(other);
+        return TN_OK;
+    }
+    tn_error error = tn_bump_capacity(s, chosen, &bump);
     if (error == TN_OK && bump > 0) {
         for (size_t i = 0; i < s->unit_count; i++)
             other[i] = open[i] && fits(&s->units[i]) && !chosen[i];
@@ -195,6 +204,8 @@ static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
 /* What each open unit of the family had alive when all of them were at their highest: what packing would give up without it. */
 static void read_peak(tn_section *s, const uint8_t *chosen, int clean)
 {
+    if (!memchr(chosen, 1, s->unit_count))
+        return;
     uint64_t *live = calloc(s->unit_count + 1, sizeof *live), highest = 0;
     for (int pass = 0; live && pass < 2; pass++) {
         int found = 0;
@@ -268,6 +279,41 @@ static void choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)
                u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
         open[i] = 0;
     }
+}
+
+typedef struct weight { uint64_t bytes; uint32_t unit; } weight;
+
+static int by_weight(const void *a, const void *b)
+{
+    const weight *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Where there are too many blocks to lay out, those that weigh most are packed and the rest keep what they have. */
+static tn_error limit_packed(tn_section *s, uint8_t *open, int (*fits)(const tn_unit *u))
+{
+    weight *weights = malloc((s->unit_count + 1) * sizeof *weights);
+    size_t count = 0;
+    uint64_t blocks = 0;
+    if (!weights)
+        return TN_E_NOMEM;
+    for (uint32_t i = 0; i < s->unit_count; i++)
+        if (open[i] && fits(&s->units[i]))
+            weights[count++] = (weight){.bytes = s->units[i].live_bytes, .unit = i};
+    if (count)
+        qsort(weights, count, sizeof *weights, by_weight);
+    for (size_t i = 0; i < count; i++) {
+        tn_unit *u = &s->units[weights[i].unit];
+        blocks += u->live_blocks;
+        if (blocks <= PACKED_BLOCKS_MAX)
+            continue;
+        decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest), "there are too many sites to lay out together, and this one is among the lighter");
+        open[weights[i].unit] = 0;
+    }
+    free(weights);
+    return TN_OK;
 }
 
 static void choose_rest(tn_section *s, uint8_t *open)
@@ -366,6 +412,11 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     if (error == TN_OK) {
         choose_t3(s, open, chosen, is_device);
         choose_t3(s, open, chosen, is_async_family);
+        error = limit_packed(s, open, is_device);
+        if (error == TN_OK)
+            error = limit_packed(s, open, is_async_family);
+    }
+    if (error == TN_OK) {
         mark(s, open, chosen, is_device);
         read_peak(s, chosen, 1);
         mark(s, open, chosen, is_async_family);

@@ -8,8 +8,10 @@
 #include "planner/slots.h"
 
 #define ONE_SIZE_LOSS 100u
+/* With more blocks than this one layout is made, a size for each site, and no search: minutes are not spent on it. */
+#define MANY_BLOCKS 200000u
 
-static const uint32_t finenesses[] = {1, 2, 4, 8, 16, 32, UINT32_MAX};
+static const uint32_t finenesses[] = {TN_CLASSES_ONE, 1, 2, 4, 8, 16, 32, TN_CLASSES_EACH};
 
 static tn_error of_pack(tn_pack_error e)
 {
@@ -194,9 +196,17 @@ tn_error tn_layout_make(const tn_section *s, const uint8_t *chosen, const tn_lay
     *out = (tn_layout){.classes_an_octave = options->classes_an_octave};
     tn_error error = TN_OK;
     uint32_t headroom = options->headroom;
+    uint64_t blocks = 0, steps = options->steps;
+    for (size_t i = 0; i < s->unit_count; i++)
+        blocks += chosen[i] ? s->units[i].blocks : 0;
+    if (blocks > MANY_BLOCKS) {
+        steps = 0;
+        if (out->classes_an_octave == 0)
+            out->classes_an_octave = TN_CLASSES_ONE;
+    }
     if (out->classes_an_octave == 0)
         error = choose_fineness(s, chosen, headroom, &out->classes_an_octave);
-    if (error == TN_OK && headroom == 0)
+    if (error == TN_OK && headroom == 0 && blocks <= MANY_BLOCKS)
         error = try_one_size(s, chosen, out->classes_an_octave, &headroom);
     tn_slots slots = {0};
     if (error == TN_OK)
@@ -204,7 +214,7 @@ tn_error tn_layout_make(const tn_section *s, const uint8_t *chosen, const tn_lay
     uint64_t *offsets = error == TN_OK ? malloc((slots.count + 1) * sizeof *offsets) : NULL;
     tn_pack_result result;
     if (error == TN_OK)
-        error = offsets ? pack(&slots, options->steps, offsets, &result) : TN_E_NOMEM;
+        error = offsets ? pack(&slots, steps, offsets, &result) : TN_E_NOMEM;
     if (error == TN_OK) {
         for (size_t i = 0; i < slots.count; i++)
             slots.at[i].offset = offsets[i];

@@ -7,7 +7,9 @@
 #include "planner/section.h"
 
 /* More than so many are not laid out together: TN_E_LIMIT. */
-#define TN_LAYOUT_SLOTS_MAX 6000u
+#define TN_LAYOUT_SLOTS_MAX 2048u
+#define TN_CLASSES_EACH UINT32_MAX       /* a size class for each size */
+#define TN_CLASSES_ONE (UINT32_MAX - 1)  /* one for each site */
 
 typedef struct tn_slot {
     uint32_t unit;
@@ -23,7 +25,7 @@ typedef struct tn_layout {
     uint64_t live_peak;       /* of the blocks, at native alignment, until clean */
     uint64_t live_exact;      /* the same with sizes rounded to 512 B */
     uint64_t with_waits;      /* the capacity if every block were waited for at its free */
-    uint32_t classes_an_octave; /* how fine the size classes are; UINT32_MAX: one for each size */
+    uint32_t classes_an_octave; /* how fine the size classes are; or TN_CLASSES_* */
     uint64_t hand_outs;       /* blocks placed, over all instances */
     uint64_t shared;          /* of these, on an address that another site's slot had in between */
     uint64_t nearest;         /* the fewest hand-outs between the end of a block and the next use of its address by another site; 0: never */
@@ -31,7 +33,7 @@ typedef struct tn_layout {
 
 typedef struct tn_layout_options {
     uint64_t steps;           /* of the search, planner/pack.h; 0: none but the greedy ones */
-    uint32_t classes_an_octave; /* 0: whichever is best */
+    uint32_t classes_an_octave; /* 1 to 64, TN_CLASSES_*; 0: whichever is best */
     uint32_t headroom;        /* percent: sites that vary get slots of one size, their largest request and so much more; 0: slots as seen */
 } tn_layout_options;
 

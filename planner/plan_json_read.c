@@ -174,7 +174,9 @@ static void read_value(read_state *r, const json_t *value, const tn_shape_field 
         break;
     case TN_SHAPE_FINENESS:
         if (json_is_string(value) && strcmp(json_string_value(value), "each size") == 0)
-            *(uint32_t *)at = UINT32_MAX;
+            *(uint32_t *)at = TN_CLASSES_EACH;
+        else if (json_is_string(value) && strcmp(json_string_value(value), "one") == 0)
+            *(uint32_t *)at = TN_CLASSES_ONE;
         else
             *(uint32_t *)at = (uint32_t)read_number(r, value, 64);
         break;

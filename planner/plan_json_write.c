@@ -118,8 +118,8 @@ static void put_value(FILE *out, const void *object, const tn_shape_field *f, in
         break;
     case TN_SHAPE_FINENESS:
         n = number_at(object, f);
-        if (n == UINT32_MAX)
-            put_text(out, "each size");
+        if (n >= TN_CLASSES_ONE)
+            put_text(out, n == TN_CLASSES_EACH ? "each size" : "one");
         else
             fprintf(out, "%" PRIu64, n);
         break;

@@ -15,7 +15,7 @@ typedef enum tn_shape_type {
     TN_SHAPE_DISCIPLINE,
     TN_SHAPE_FAMILY,     /* TN_FAMILY_COUNT is "other" */
     TN_SHAPE_PHASE,
-    TN_SHAPE_FINENESS,   /* uint32_t: a number, or "each size" */
+    TN_SHAPE_FINENESS,   /* uint32_t: a number, "one" or "each size" */
     TN_SHAPE_OBJECT,     /* embedded */
     TN_SHAPE_ARRAY,      /* pointer and count: of objects of `shape` */
     TN_SHAPE_U64S, TN_SHAPE_KEYS, TN_SHAPE_TEXTS /* pointer and count */

@@ -36,14 +36,12 @@ typedef struct make {
     uint64_t live, exact;
 } make;
 
-#define CLASS_EXACT UINT32_MAX
-
 static uint32_t class_key(const make *m, uint64_t bytes)
 {
     uint64_t units = (bytes + 511) / 512;
-    if (m->per_octave == CLASS_EXACT)
+    if (m->per_octave == TN_CLASSES_EACH)
         return units > UINT32_MAX ? UINT32_MAX : (uint32_t)units;
-    if (units == 1)
+    if (units == 1 || m->per_octave == TN_CLASSES_ONE)
         return 0;
     /* From one power of two, exclusive, to the next, inclusive. A class never spans the size at which the alignment changes, since that
      * is a power of two. */

@@ -170,6 +170,7 @@ static void make_events(uint64_t count, uint32_t sites)
             } else {
                 e.kind = TN_WAIT_STREAM;
                 e.api = API_SYNC;
+                e.aux = tn_stamp(); /* when it began */
                 commit(e, TN_EV_WAIT);
             }
         } else {
