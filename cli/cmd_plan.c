@@ -20,7 +20,7 @@ const char cmd_plan_help[] =
     "  --headroom PERCENT   for other requests than those seen: what comes with requests gets slots of one size, its largest and\n"
     "                       so much more, T2 as much more, and sites seen less than 8 times share with no other\n"
     "  --classes N          N size classes an octave (1 to 64) for packed slots, instead of the best of several\n"
-    "  --steps N            the most work to do for the offsets of a tier, in steps of a nanosecond or two (default 400000000)\n"
+    "  --steps N            the most work to do for the offsets of a tier, in steps of a nanosecond or two (default 100000000)\n"
     "  --symbol-seconds S   give up on names, files and lines after S seconds (default 60)\n"
     "  --debug-dir DIR      look for separate debug files in DIR/.build-id before /usr/lib/debug/.build-id\n"
     "  --quiet              print no summary\n"
@@ -50,7 +50,7 @@ const char cmd_plan_help[] =
     "\n"
     "  --dsa FILE   the buffers\n"
     "  -o OUT       write the file with the column offset\n"
-    "  --steps N    the most work to do (default 4000000000)\n"
+    "  --steps N    the most work to do (default 1000000000)\n"
     "\n"
     "The same file gives the same offsets, in whatever order its lines stand. Exit code 0, or 2 for wrong arguments or a file that\n"
     "cannot be used.\n";

@@ -253,7 +253,7 @@ static int make(plan_run_options *o, char **runs, size_t count)
 
 int tn_cmd_plan_runs(int argc, char **argv)
 {
-    plan_run_options o = {.symbols = {.seconds = 60, .debug_bytes = TN_SYMBOL_DEBUG_BYTES}, .plan = {.steps = 400000000}};
+    plan_run_options o = {.symbols = {.seconds = 60, .debug_bytes = TN_SYMBOL_DEBUG_BYTES}, .plan = {.steps = 100000000}};
     int code = parse(argc, argv, &o);
     return code >= 0 ? code : make(&o, argv + optind, (size_t)(argc - optind));
 }

@@ -32,6 +32,8 @@ void tn_bump_free(tn_bump *b, uint32_t slot)
 tn_error tn_bump_capacity(const tn_section *s, const uint8_t *chosen, uint64_t *capacity)
 {
     *capacity = 0;
+    if (tn_none_chosen(s, chosen))
+        return TN_OK;
     for (size_t k = 0; k < s->instance_count; k++) {
         uint32_t *place = malloc((s->trace->processes[s->instances[k].process].life_count + 1) * sizeof *place);
         tn_bump bump = {0};

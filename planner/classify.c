@@ -171,7 +171,7 @@ static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
     if (!spans)
         return TN_E_NOMEM;
     mark(s, open, chosen, fits);
-    for (int changed = 1; changed;) {
+    for (int changed = !tn_none_chosen(s, chosen); changed;) {
         changed = 0;
         for (size_t k = 0; k < s->instance_count; k++) {
             uint32_t last = 0;
@@ -204,7 +204,7 @@ static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
 /* What each open unit of the family had alive when all of them were at their highest: what packing would give up without it. */
 static void read_peak(tn_section *s, const uint8_t *chosen, int clean)
 {
-    if (!memchr(chosen, 1, s->unit_count))
+    if (tn_none_chosen(s, chosen))
         return;
     uint64_t *live = calloc(s->unit_count + 1, sizeof *live), highest = 0;
     for (int pass = 0; live && pass < 2; pass++) {
@@ -267,8 +267,9 @@ static int is_fixed(const tn_unit *u)
     return u->family == TN_FAMILY_DEVICE && u->live_blocks >= 2 && u->smallest == u->largest && u->at_peak == u->live_bytes;
 }
 
-static void choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
+static int choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
 {
+    int took = 0;
     mark(s, open, chosen, fits);
     read_peak(s, chosen, 1);
     for (size_t i = 0; i < s->unit_count; i++) {
@@ -278,7 +279,9 @@ static void choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)
         decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest),
                u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
         open[i] = 0;
+        took = 1;
     }
+    return took;
 }
 
 typedef struct weight { uint64_t bytes; uint32_t unit; } weight;
@@ -376,6 +379,7 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
 {
     uint8_t *open = calloc(s->unit_count + 1, 1), *chosen = calloc(s->unit_count + 1, 1);
     tn_error error = open && chosen ? tn_simulate_units(s) : TN_E_NOMEM;
+    int took_t3 = 0;
     for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         tn_unit *u = &s->units[i];
         u->held = (u->flags & TN_LF_HELD) != 0;
@@ -410,17 +414,19 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     if (error == TN_OK)
         error = choose_t4(s, open, chosen);
     if (error == TN_OK) {
-        choose_t3(s, open, chosen, is_device);
-        choose_t3(s, open, chosen, is_async_family);
+        took_t3 = choose_t3(s, open, chosen, is_device);
+        took_t3 |= choose_t3(s, open, chosen, is_async_family);
         error = limit_packed(s, open, is_device);
         if (error == TN_OK)
             error = limit_packed(s, open, is_async_family);
     }
     if (error == TN_OK) {
-        mark(s, open, chosen, is_device);
-        read_peak(s, chosen, 1);
-        mark(s, open, chosen, is_async_family);
-        read_peak(s, chosen, 1);
+        if (took_t3) { /* what is left has another highest point */
+            mark(s, open, chosen, is_device);
+            read_peak(s, chosen, 1);
+            mark(s, open, chosen, is_async_family);
+            read_peak(s, chosen, 1);
+        }
         choose_rest(s, open);
         for (size_t i = 0; i < s->unit_count; i++)
             choose_runner_up(&s->units[i]);

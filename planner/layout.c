@@ -8,10 +8,13 @@
 #include "planner/slots.h"
 
 #define ONE_SIZE_LOSS 100u
+#define SLOT_LOSS 1000u
+/* Coarser classes are tried until two in a row cost more than this part. */
+#define IDLE_LOSS 500u
 /* With more blocks than this one layout is made, a size for each site, and no search: minutes are not spent on it. */
 #define MANY_BLOCKS 200000u
 
-static const uint32_t finenesses[] = {TN_CLASSES_ONE, 1, 2, 4, 8, 16, 32, TN_CLASSES_EACH};
+static const uint32_t finenesses[] = {16, 8, 4, 2, 1, TN_CLASSES_ONE};
 
 static tn_error of_pack(tn_pack_error e)
 {
@@ -79,23 +82,25 @@ tn_error tn_layout_estimate(const tn_section *s, const uint8_t *chosen, uint32_t
     return height_of(s, chosen, per_octave, 0, 1, capacity, &count);
 }
 
-/* The lowest; of equals the one with the fewest slots. */
+/* The lowest; of those that are next to equal the one with the fewest slots, which serves other mixes of requests best. */
 static tn_error choose_fineness(const tn_section *s, const uint8_t *chosen, uint32_t headroom, uint32_t *best)
 {
     uint64_t lowest = UINT64_MAX;
     size_t fewest = SIZE_MAX;
+    int idle = 0;
     tn_error error = TN_OK;
     *best = 0;
-    for (size_t i = 0; i < sizeof(finenesses) / sizeof(finenesses[0]) && error == TN_OK; i++) {
+    for (size_t i = 0; i < sizeof(finenesses) / sizeof(finenesses[0]) && error == TN_OK && idle < 2; i++) {
         uint64_t height;
         size_t count;
         error = height_of(s, chosen, finenesses[i], headroom, 1, &height, &count);
-        if (error == TN_E_LIMIT && *best) { /* finer ones have more slots still */
+        if (error == TN_E_LIMIT && i + 1 < sizeof(finenesses) / sizeof(finenesses[0])) { /* coarser ones have fewer slots */
             error = TN_OK;
-            break;
+            continue;
         }
-        if (error == TN_OK && (height < lowest || (height == lowest && count < fewest))) {
-            lowest = height;
+        idle = error == TN_OK && lowest != UINT64_MAX && height > lowest + lowest / IDLE_LOSS ? idle + 1 : 0;
+        if (error == TN_OK && (height < lowest || (height <= lowest + lowest / SLOT_LOSS && count < fewest))) {
+            lowest = height < lowest ? height : lowest;
             fewest = count;
             *best = finenesses[i];
         }
@@ -191,7 +196,7 @@ static tn_error look_at_sharing(const tn_slots *slots, tn_layout *out)
     return error;
 }
 
-tn_error tn_layout_make(const tn_section *s, const uint8_t *chosen, const tn_layout_options *options, tn_layout *out)
+static tn_error make(const tn_section *s, const uint8_t *chosen, const tn_layout_options *options, tn_layout *out)
 {
     *out = (tn_layout){.classes_an_octave = options->classes_an_octave};
     tn_error error = TN_OK;
@@ -237,6 +242,18 @@ tn_error tn_layout_make(const tn_section *s, const uint8_t *chosen, const tn_lay
     tn_slots_free(&slots);
     if (error != TN_OK)
         tn_layout_free(out);
+    return error;
+}
+
+tn_error tn_layout_make(const tn_section *s, const uint8_t *chosen, const tn_layout_options *options, tn_layout *out)
+{
+    tn_section picked;
+    tn_error error = tn_section_pick(s, chosen, &picked);
+    *out = (tn_layout){0};
+    if (error != TN_OK)
+        return error;
+    error = make(&picked, chosen, options, out);
+    tn_section_unpick(&picked);
     return error;
 }
 

@@ -118,6 +118,8 @@ static tn_error drop_small(const tn_section *s, uint8_t *chosen, int *dropped)
 tn_error tn_regions_choose(const tn_section *s, uint8_t *chosen)
 {
     tn_error error = TN_OK;
+    if (tn_none_chosen(s, chosen))
+        return TN_OK;
     for (int dropped = 1; dropped && error == TN_OK;) {
         dropped = 0;
         error = drop_strays(s, chosen, &dropped);

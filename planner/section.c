@@ -230,6 +230,51 @@ static tn_error make_units(tn_section *s, const uint8_t *apart)
     return TN_OK;
 }
 
+static uint32_t *pick(const tn_section *s, const tn_life *lives, const uint32_t *from, size_t count, const uint8_t *chosen, size_t *kept)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        n += chosen[s->unit_of[lives[from[i]].site]] != 0;
+    uint32_t *to = malloc((n + 1) * sizeof *to);
+    *kept = 0;
+    for (size_t i = 0; to && i < count; i++)
+        if (chosen[s->unit_of[lives[from[i]].site]])
+            to[(*kept)++] = from[i];
+    return to;
+}
+
+tn_error tn_section_pick(const tn_section *s, const uint8_t *chosen, tn_section *out)
+{
+    *out = *s;
+    out->instance_count = 0;
+    out->instances = calloc(s->instance_count + 1, sizeof *out->instances);
+    for (size_t k = 0; out->instances && k < s->instance_count; k++) {
+        const tn_instance *in = &s->instances[k];
+        const tn_life *lives = s->trace->processes[in->process].lives;
+        tn_instance *to = &out->instances[out->instance_count++];
+        *to = (tn_instance){.process = in->process, .ctx = in->ctx};
+        to->births = pick(s, lives, in->births, in->birth_count, chosen, &to->birth_count);
+        to->frees = pick(s, lives, in->frees, in->free_count, chosen, &to->free_count);
+        to->cleans = pick(s, lives, in->cleans, in->clean_count, chosen, &to->clean_count);
+        if (!to->births || !to->frees || !to->cleans) {
+            tn_section_unpick(out);
+            return TN_E_NOMEM;
+        }
+    }
+    return out->instances ? TN_OK : TN_E_NOMEM;
+}
+
+void tn_section_unpick(tn_section *picked)
+{
+    for (size_t k = 0; k < picked->instance_count; k++) {
+        free(picked->instances[k].births);
+        free(picked->instances[k].frees);
+        free(picked->instances[k].cleans);
+    }
+    free(picked->instances);
+    *picked = (tn_section){0};
+}
+
 static int by_name(const void *a, const void *b)
 {
     const tn_section *x = a, *y = b;

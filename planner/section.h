@@ -68,6 +68,11 @@ typedef struct tn_sections {
 TN_MUST_USE tn_error tn_sections_make(const tn_trace *trace, const uint8_t *apart, tn_sections *out);
 void tn_sections_free(tn_sections *s);
 
+/* The same section with the blocks of chosen[unit] alone, for those who walk them often. It borrows all but its instances; tn_section_unpick
+ * frees those. TN_E_NOMEM. */
+TN_MUST_USE tn_error tn_section_pick(const tn_section *s, const uint8_t *chosen, tn_section *out);
+void tn_section_unpick(tn_section *picked);
+
 /* The script by which an interpreter's command line is known, for the caller to free: "run.py", "-m module", "-c". NULL: `exe` is no
  * interpreter, or there is no script. `cmdline`: arguments that each end in a NUL, `bytes` in all. */
 char *tn_section_script(const char *exe, const char *cmdline, size_t bytes);
@@ -103,6 +108,15 @@ static inline int tn_walk_next(tn_walk *w, uint32_t *index)
         return 1;
     }
     return 0;
+}
+
+/* 1 where none of the section's units is chosen. */
+static inline int tn_none_chosen(const tn_section *s, const uint8_t *chosen)
+{
+    for (size_t i = 0; i < s->unit_count; i++)
+        if (chosen[i])
+            return 0;
+    return 1;
 }
 
 static inline uint64_t tn_unit_bytes(const tn_unit *u, uint64_t bytes)

@@ -77,6 +77,8 @@ static int walk(const tn_section *s, const tn_instance *in, const uint8_t *chose
 
 tn_error tn_stacks_choose(const tn_section *s, uint8_t *chosen)
 {
+    if (tn_none_chosen(s, chosen))
+        return TN_OK;
     uint8_t *strays = malloc(s->unit_count + 1);
     tn_error error = strays ? TN_OK : TN_E_NOMEM;
     for (int dropped = 1; dropped && error == TN_OK;) {
@@ -103,6 +105,8 @@ tn_error tn_stacks_plan(const tn_section *s, const uint8_t *chosen, tn_stacks *o
 {
     tn_error error = TN_OK;
     *out = (tn_stacks){0};
+    if (tn_none_chosen(s, chosen))
+        return TN_OK;
     for (size_t k = 0; k < s->instance_count && error == TN_OK; k++) {
         run r = {0};
         if (!walk(s, &s->instances[k], chosen, NULL, &r, &out->live_peak))
