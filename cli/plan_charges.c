@@ -27,7 +27,8 @@ static int is_charge(int kind)
 
 static int note(figure *f, int64_t bytes, const char *source, const char *date)
 {
-    if (bytes <= 0 || (uint64_t)bytes <= f->bytes)
+    /* Of equals the one whose name comes first, so that the order of the runs does not show. */
+    if (bytes <= 0 || (uint64_t)bytes < f->bytes || ((uint64_t)bytes == f->bytes && strcmp(source, f->source) >= 0))
         return 1;
     char *s = strdup(source), *d = strdup(date);
     if (!s || !d) {

@@ -307,10 +307,13 @@ static tn_error limit_packed(tn_section *s, uint8_t *open, int (*fits)(const tn_
             weights[count++] = (weight){.bytes = s->units[i].live_bytes, .unit = i};
     if (count)
         qsort(weights, count, sizeof *weights, by_weight);
-    for (size_t i = 0; i < count; i++) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += s->units[weights[i].unit].live_blocks;
+    for (size_t i = 0; i < count && all > PACKED_BLOCKS_MAX; i++) {
         tn_unit *u = &s->units[weights[i].unit];
         blocks += u->live_blocks;
-        if (blocks <= PACKED_BLOCKS_MAX)
+        if (blocks <= PACKED_BLOCKS_MAX / 2) /* it brings little then, and is not worth the time of the most that can be */
             continue;
         decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest), "there are too many sites to lay out together, and this one is among the lighter");
         open[weights[i].unit] = 0;

@@ -1,0 +1,82 @@
+#!/bin/bash
+# tenure plan and tenure verify over the legacy engine, recorded on the fake card in its three configurations: every run verifies against
+# its own plan, with headroom against runs of other requests; tiers stay near their live peaks; files do not depend on the order of runs.
+# shellcheck source=tests/cli/check.sh
+. "$1"
+TENURE=$(readlink -f "$2")
+TENURE_LIB=$(readlink -f "$3")
+export TENURE_LIB
+export LD_LIBRARY_PATH
+ENGINE=$(readlink -f "$5")
+LD_LIBRARY_PATH=$PWD/$(dirname "$4")
+cd "$WORK" || exit 1
+
+# record NAME CONFIG SEED REQUESTS
+record() {
+    env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so \
+        "$TENURE" record -o "$1" -- "$ENGINE" --config "$2" --seed "$3" --requests "$4" --instrumented >"$1.out" 2>&1 </dev/null ||
+        not_ok "record_$1" "$(tail -n 2 "$1.out")"
+}
+
+# No tier above 1.02 times its own live peak, or 2 MiB more.
+tiers_fit() {
+    jq -e '[.sections[].tiers[] | select(.capacity * (.streams // 1) > ([.high_water * 1.02, .high_water + 2097152] | max))] == []' "$1" >/dev/null
+}
+
+for config in dense moe vision; do
+    record $config $config 1 9
+    run "$TENURE" plan $config -o $config.json
+    same "${config}_is_planned" "$rc:$err" 0:
+    holds "${config}_summary" "$out" "*packed async*own live peak*charge context*"
+    run "$TENURE" verify $config.json $config
+    holds "${config}_holds_its_run" "$rc:$out" '0:*The plan holds.'
+    if tiers_fit $config.json; then ok "${config}_tiers_fit"; else not_ok "${config}_tiers_fit" "$(jq -c '[.sections[].tiers[] | [.discipline, .family, .capacity, .high_water]]' $config.json)"; fi
+done
+
+# Ten other runs: other requests in another order. The plan as seen says who does not fit; with headroom all do.
+run "$TENURE" plan dense --headroom 100 --quiet -o headroom.json
+same headroom_is_planned "$rc:$err" 0:
+unfit=0
+for seed in 2 3 4 6 8 9 10 11 12 13; do
+    record other dense $seed $((6 + seed % 4 * 3))
+    run "$TENURE" verify headroom.json other
+    holds "other_requests_$seed" "$rc:$out" '0:*The plan holds.'
+    run "$TENURE" verify dense.json other
+    [ "$rc" = 0 ] || unfit=$((unfit + 1))
+    case $rc:$out in
+    0:*) ;;
+    1:*first\ excess:*tier\ *site\ *event\ *bytes\ short\ of*worst\ excess:*--headroom*) ;;
+    *) not_ok "excess_of_$seed" "$rc: $out" ;;
+    esac
+    [ "$seed" = 13 ] || rm -rf other
+done
+if [ $unfit -gt 0 ]; then ok without_headroom_some_do_not_fit; else not_ok without_headroom_some_do_not_fit "all ten did"; fi
+run "$TENURE" plan dense other --quiet -o both.json
+same two_runs_are_planned "$rc:$err" 0:
+run "$TENURE" plan other dense/ dense --quiet -o both2.json
+if cmp -s both.json both2.json; then ok order_of_runs_does_not_show; else not_ok order_of_runs_does_not_show "the files differ"; fi
+run "$TENURE" verify both.json other
+holds two_runs_hold_each "$rc:$out" '0:*The plan holds.'
+
+# Rules, budgets, and what cannot be done.
+printf 'native file=*kv*\nT3 symbol=nobody_calls_this\n' >rules
+run "$TENURE" plan dense --rules rules --quiet -o ruled.json
+holds unused_rule "$rc:$err" '0:*no site is as this rule says: T3 symbol=nobody_calls_this'
+same ruled_sites "$(jq '[.sections[].sites[] | select(.rule) | .discipline] | unique | .[]' ruled.json)" '"native"'
+run "$TENURE" plan dense --budget 10GiB -o small.json
+holds over_budget "$rc:$err" '1:*needs * bytes, * more than the budget'
+run "$TENURE" plan nowhere
+refused no_run 2 '*nowhere*'
+mkdir empty
+run "$TENURE" plan empty
+refused empty_run 3 '*no journal*'
+run "$TENURE" plan dense --budget 12GB
+refused bad_budget 2 '*--budget*'
+echo '{"schema": "tenure-plan/1"' >bad.json
+run "$TENURE" verify bad.json dense
+refused bad_plan 2 '*bad.json:*'
+run "$TENURE" verify moe.json dense
+holds another_configuration "$rc:$out" '[01]:*'
+run "$TENURE" verify dense.json
+refused one_argument 2 '*a plan and a run are needed*'
+finish
