@@ -11,6 +11,8 @@
 #include "cli/plan_charges.h"
 #include "cli/plan_names.h"
 #include "planner/import_csv.h"
+#include "planner/memory_section.h"
+#include "planner/memory_text.h"
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/plan_text.h"
@@ -156,6 +158,22 @@ static int write_plan(const tn_plan *plan, const char *path)
     return code;
 }
 
+/* The arithmetic of a section that is over the budget. */
+static void print_arithmetic(const tn_plan *plan, const tn_plan_section *section)
+{
+    static tn_memory_input input; /* too large for a stack */
+    static tn_memory_plan memory;
+    char where[TN_MEMORY_NAME];
+    if (!tn_memory_of_section(section, false, &input, where)) {
+        cli_warn("plan", "device %u: %s", section->device, where);
+        return;
+    }
+    input.budget = plan->budget;
+    tn_memory_fit(&input, &memory);
+    if (tn_memory_text(&memory, stdout) != 0)
+        cli_warn("plan", "standard output cannot be written");
+}
+
 static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const tn_trace *trace)
 {
     char message[TN_PLAN_CHECK_MESSAGE];
@@ -184,6 +202,8 @@ static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const 
             continue;
         cli_warn("plan", "device %u needs %llu bytes, %llu more than the budget", plan->sections[i].device, (unsigned long long)plan->sections[i].total,
                  (unsigned long long)(plan->sections[i].total - plan->budget));
+        if (!(o->output && strcmp(o->output, "-") == 0))
+            print_arithmetic(plan, &plan->sections[i]);
         code = TN_EXIT_FALLS_SHORT;
     }
     if (fflush(stdout) != 0)

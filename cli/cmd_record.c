@@ -6,9 +6,12 @@
 
 #include "cli/cli.h"
 #include "cli/record_run.h"
+#include "cli/record_shadow.h"
+#include "planner/plan_json.h"
 
 const char cmd_record_help[] =
-    "tenure record -o RUN [-q] [--serving-when T] [--planning-when T] [--mark-on REGEX] [--nvtx] -- CMD...\n"
+    "tenure record -o RUN [-q] [--serving-when T] [--planning-when T] [--mark-on REGEX] [--nvtx]\n"
+    "              [--plan PLAN] -- CMD...\n"
     "\n"
     "Runs CMD with libtenure.so preloaded. Its output, input, signals and exit code are its own; a program that a\n"
     "signal ended gives 128 plus the signal's number. Every process of CMD that starts CUDA leaves a journal in RUN.\n"
@@ -17,6 +20,7 @@ const char cmd_record_help[] =
     "  -q        no warnings; errors that keep CMD from starting are still printed\n"
     "  --nvtx    the program's NVTX marks and ranges go into the record, by libtenure_nvtx.so beside libtenure.so;\n"
     "            where NVTX_INJECTION64_PATH is set already, that stays and a warning says so\n"
+    "  --plan PLAN  when CMD has ended, write to RUN/shadow.txt where the plan, a file of tenure plan, and what was recorded differ\n"
     TN_WATCH_HELP
     "\n"
     "libtenure.so is looked for beside this command, in ../lib and in ../shim; TENURE_LIB=FILE names another.\n"
@@ -29,14 +33,15 @@ const char cmd_record_help[] =
     "TENURE_JOURNAL_MAX_MIB no such number.\n";
 
 /* -1: go on; else the exit code. */
-static int parse(int argc, char **argv, tn_record_run *run)
+static int parse(int argc, char **argv, tn_record_run *run, const char **plan)
 {
-    enum { NVTX = 256 };
+    enum { NVTX = 256, PLAN };
     static const struct option options[] = {
         {"output", required_argument, NULL, 'o'},
         {"quiet", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
         {"nvtx", no_argument, NULL, NVTX},
+        {"plan", required_argument, NULL, PLAN},
         TN_WATCH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
@@ -55,6 +60,9 @@ static int parse(int argc, char **argv, tn_record_run *run)
             return TN_EXIT_HOLDS;
         case NVTX:
             run->nvtx = 1;
+            break;
+        case PLAN:
+            *plan = optarg;
             break;
         default: {
             int code = tn_watch_option(run->watch, "record", c, optarg);
@@ -79,10 +87,18 @@ int cmd_record(int argc, char **argv)
 {
     static tn_watch watch; /* outlives this call: see record_watch.h */
     tn_record_run run = {.command = "record", .watch = &watch};
-    int code = parse(argc, argv, &run);
+    const char *plan_path = NULL;
+    char message[TN_PLAN_MESSAGE];
+    tn_plan *plan = NULL;
+    int code = parse(argc, argv, &run, &plan_path);
     if (code >= 0)
         return code;
+    if (plan_path && tn_plan_read(plan_path, &plan, message) != TN_OK)
+        return cli_fail("record", "%s", message);
     run.argv = argv + optind;
     code = tn_record_run_command(&run);
+    if (code < 0 && plan)
+        tn_record_shadow(plan, run.folder, run.quiet);
+    tn_plan_free(plan);
     return code >= 0 ? code : exit_code(run.wait_status);
 }

@@ -206,3 +206,22 @@ void tn_verdict_print(const tn_verdict *v, const tn_plan *plan, const tn_trace *
     if (v->excesses)
         fputs("  For these requests plan from this run too, or with --headroom; a site in another's way gets addresses of its own by the rule T3.\n", out);
 }
+
+size_t tn_shadow_print(const tn_verdict *v, const tn_plan *plan, FILE *out)
+{
+    char words[96];
+    size_t count = 0;
+    fprintf(out, "%-16s %-7s %21s %31s\n", "site", "tier", "blocks at once", "largest request");
+    fprintf(out, "%-16s %-7s %10s %10s %15s %15s\n", "", "", "planned", "seen", "planned", "seen");
+    for (size_t i = 0; i < v->seen_count; i++) {
+        const struct tn_seen *x = &v->seen[i];
+        const tn_plan_row *row = &plan->sections[x->section].rows[x->row];
+        if (x->blocks == row->blocks && x->largest == row->largest)
+            continue;
+        count++;
+        fprintf(out, "%016" PRIx64 " %-7s %10" PRIu64 " %10" PRIu64 " %15" PRIu64 " %15" PRIu64 "  %s\n", row->key, tn_discipline_name(row->discipline), row->blocks,
+                x->blocks, row->largest, x->largest, tn_plan_row_words(row, words, sizeof words));
+    }
+    fprintf(out, "%zu of %zu sites differ from the plan\n", count, v->seen_count);
+    return count;
+}

@@ -13,6 +13,9 @@ void tn_plan_print(const tn_plan *plan, FILE *out);
 /* What verify says, `top` rows at most. */
 void tn_verdict_print(const tn_verdict *verdict, const tn_plan *plan, const tn_trace *run, size_t top, FILE *out);
 
+/* Site by site what was planned and what there really was, those that differ. Returns how many. */
+size_t tn_shadow_print(const tn_verdict *verdict, const tn_plan *plan, FILE *out);
+
 /* The row's innermost frame of its own in a few words: "load_weights (load.c:123)", "engine+0x1234", "no stack". Cut at `size`. Returns `out`. */
 char *tn_plan_row_words(const tn_plan_row *row, char *out, size_t size);
 

@@ -96,6 +96,28 @@ static tn_error note_missing(verify *v)
     return TN_OK;
 }
 
+static int by_row(const void *a, const void *b)
+{
+    const struct tn_seen *x = a, *y = b;
+    if (x->section != y->section)
+        return x->section < y->section ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static tn_error note_seen(verify *v)
+{
+    for (size_t i = 0; i < v->run->unit_count; i++) {
+        const tn_unit *u = &v->run->units[i];
+        if (v->match.row_of[i] == TN_TRACE_NONE || u->blocks == 0)
+            continue;
+        struct tn_seen *at = TN_TRACE_PUSH(v->out->seen, v->out->seen_count);
+        if (!at)
+            return TN_E_NOMEM;
+        *at = (struct tn_seen){.section = v->section_number, .row = v->match.row_of[i], .blocks = u->live_blocks, .largest = u->largest, .bytes = u->live_bytes};
+    }
+    return TN_OK;
+}
+
 static tn_error note_unplanned(verify *v)
 {
     for (size_t i = 0; i < v->match.run_only_count; i++) {
@@ -152,6 +174,8 @@ static tn_error verify_section(verify *v, tn_section *run, tn_plan_namer namer, 
     v->out->plan_only += v->match.plan_only_count;
     v->rows = calloc(v->section->row_count + 1, sizeof *v->rows);
     error = v->rows ? note_unplanned(v) : TN_E_NOMEM;
+    if (error == TN_OK)
+        error = note_seen(v);
     for (size_t i = 0; i < run->instance_count && error == TN_OK; i++)
         error = replay_instance(v, &run->instances[i]);
     if (error == TN_OK)
@@ -200,6 +224,8 @@ tn_error tn_verify(const tn_plan *plan, const tn_trace *run, tn_plan_namer namer
         error = verify_section(&v, &sections.at[i], namer, user);
     free(apart);
     tn_sections_free(&sections);
+    if (out->seen_count)
+        qsort(out->seen, out->seen_count, sizeof *out->seen, by_row);
     if (error != TN_OK)
         tn_verdict_free(out);
     return error;
@@ -212,5 +238,6 @@ void tn_verdict_free(tn_verdict *v)
     free(v->missing);
     free(v->rows);
     free(v->unplanned_sites);
+    free(v->seen);
     *v = (tn_verdict){0};
 }

@@ -19,6 +19,9 @@ typedef struct tn_verdict {
     uint64_t hand_outs, excesses, waits;
     tn_excess first, worst;     /* where excesses > 0; the first in the order of processes, the worst by bytes short */
     tn_verdict_row *rows; size_t row_count;     /* those with an excess or a wait, by section and row */
+    struct tn_seen { uint32_t section, row; uint64_t blocks, largest, bytes; } *seen; /* what each matched site really had: most alive at once,
+                                                                                         its largest request, and bytes alive at once */
+    size_t seen_count;          /* in the order of the plan's rows, section by section */
     uint64_t by_key, by_name;   /* sites matched */
     uint64_t plan_only;         /* rows that no site of the run is */
     uint64_t unplanned, unplanned_bytes; /* sites without a row; the sum of what each had alive at most */

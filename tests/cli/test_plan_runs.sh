@@ -58,6 +58,16 @@ if cmp -s both.json both2.json; then ok order_of_runs_does_not_show; else not_ok
 run "$TENURE" verify both.json other
 holds two_runs_hold_each "$rc:$out" '0:*The plan holds.'
 
+# Shadow: a record beside a plan.
+env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed -- \
+    "$ENGINE" --config dense --seed 1 --requests 9 --instrumented >/dev/null 2>shadow.err </dev/null
+same shadow_of_the_same_requests "$(grep -c 'differ from the plan$' shadowed/shadow.txt):$(tail -n 1 shadowed/shadow.txt | cut -d' ' -f1-2)" '1:3313 requests'
+env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed2 -- \
+    "$ENGINE" --config dense --seed 6 --requests 12 --instrumented >/dev/null 2>shadow.err </dev/null
+holds shadow_of_others "$(cat shadow.err)" '*sites differ from the plan and * requests would have found no room: see */shadowed2/shadow.txt*'
+run "$TENURE" record --plan bad.json -o nothing -- /bin/true
+refused shadow_without_a_plan 2 '*bad.json*'
+
 # Rules, budgets, and what cannot be done.
 printf 'native file=*kv*\nT3 symbol=nobody_calls_this\n' >rules
 run "$TENURE" plan dense --rules rules --quiet -o ruled.json
@@ -65,6 +75,7 @@ holds unused_rule "$rc:$err" '0:*no site is as this rule says: T3 symbol=nobody_
 same ruled_sites "$(jq '[.sections[].sites[] | select(.rule) | .discipline] | unique | .[]' ruled.json)" '"native"'
 run "$TENURE" plan dense --budget 10GiB -o small.json
 holds over_budget "$rc:$err" '1:*needs * bytes, * more than the budget'
+holds over_budget_table "$out" '*device T1*over by*'
 run "$TENURE" plan nowhere
 refused no_run 2 '*nowhere*'
 mkdir empty
