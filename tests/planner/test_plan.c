@@ -361,6 +361,72 @@ START_TEST(random_runs_give_one_plan_that_holds_them)
 }
 END_TEST
 
+/* ---- hostile lifetimes ---- */
+
+/* Against the layout's lower bound, which is what its slots had in use at one time. Where each site's sizes meet every other's sooner or later,
+ * fixed places cannot share although they are never all in use: the second and the last say what that costs. */
+typedef struct pattern { const char *name; double over_bound, over_live; } pattern;
+static const pattern patterns[] = {
+    {"sawtooth", 1.02, 1.02}, {"fifo", 1.60, 1.60}, {"comb", 1.05, 1.05}, {"growing", 1.05, 1.05}, {"heavy tail", 1.35, 1.35}};
+
+static void hostile(program *p, int which)
+{
+    uint64_t live[64] = {0};
+    for (unsigned i = 0; i < 600; i++) {
+        unsigned slot;
+        uint64_t bytes;
+        switch (which) {
+        case 0: /* all come, all go, each time larger and fewer */
+            slot = i % 16;
+            bytes = (1 + i / 16 % 8) * 4096;
+            break;
+        case 1: /* the oldest goes first, sizes in turn */
+            slot = i % 24;
+            bytes = (1 + i % 7) * 1536;
+            break;
+        case 2: /* small ones that stay between large ones that do not */
+            slot = i % 2 ? 32 + i / 2 % 16 : i / 2 % 2;
+            bytes = i % 2 ? 512 : 65536 + i % 5 * 4096;
+            break;
+        case 3: /* a buffer that is taken larger before the old one goes */
+            slot = i % 2;
+            bytes = 4096 + (uint64_t)(i % 100) * 1024;
+            break;
+        default: /* few large ones among many small ones */
+            slot = (unsigned)random_below(32);
+            bytes = 512 << random_below(10);
+            break;
+        }
+        if (live[slot])
+            give(p, DEVICE, live[slot]);
+        live[slot] = address(slot);
+        take(p, DEVICE, 1 + slot % 11, live[slot], bytes);
+    }
+}
+
+START_TEST(hostile_lifetimes_are_planned_near_the_lower_bound)
+{
+    program p = program_begin(1);
+    random_state = 88172645463325252u;
+    hostile(&p, _i);
+    program_end(&p, "one");
+    tn_trace *t = open_scratch();
+    tn_plan *plan = plan_with(t, (tn_plan_options){.steps = 20000000});
+    for (size_t i = 0; i < plan->sections[0].tier_count; i++) {
+        const tn_plan_tier *tier = &plan->sections[0].tiers[i];
+        if (tier->discipline == TN_D_PACKED)
+            ck_assert_msg((double)tier->capacity <= patterns[_i].over_bound * (double)tier->lower_bound &&
+                              (double)tier->capacity <= patterns[_i].over_live * (double)tier->live_exact,
+                          "%s: %llu, no layout below %llu, %llu alive at once", patterns[_i].name, (unsigned long long)tier->capacity,
+                          (unsigned long long)tier->lower_bound, (unsigned long long)tier->live_exact);
+    }
+    ck_assert_uint_gt(plan->sections[0].tier_count, 0);
+    ck_assert_uint_eq(excesses(plan, t, NULL), 0);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
 /* ---- the recorded loop ---- */
 
 START_TEST(the_recorded_loop_is_planned_within_two_percent)
@@ -484,6 +550,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, an_excess_is_named_with_tier_site_event_and_bytes);
     tcase_add_test(c, after_a_rebuild_sites_are_matched_by_function_and_place);
     tcase_add_loop_test(c, random_runs_give_one_plan_that_holds_them, 0, 10);
+    tcase_add_loop_test(c, hostile_lifetimes_are_planned_near_the_lower_bound, 0, sizeof patterns / sizeof patterns[0]);
     tcase_add_test(c, the_recorded_loop_is_planned_within_two_percent);
     tcase_add_loop_test(c, a_damaged_file_ends_in_one_sentence_with_its_place, 0, sizeof damages / sizeof damages[0]);
     tcase_add_test(c, a_file_cut_anywhere_is_refused);
