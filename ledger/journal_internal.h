@@ -13,9 +13,19 @@
 #define TN_RETRY_DROPS 4096u /* a full disk is asked again after so many drops, not at each event */
 #define TN_PATH_BYTES 4096u
 
+/* Chunks that follow one another in the file and are mapped together; given out one by one, and unmapped when none of them is in use any more. */
+typedef struct tn_window {
+    void *map;
+    size_t map_bytes;
+    int64_t offset;        /* of its first chunk, in the file */
+    uint32_t chunks, given_out, in_use;
+    struct tn_window *next; /* among free ones */
+} tn_window;
+
 /* One chunk in use: mapped from the file, or in buffered mode a buffer that is written to it. */
 typedef struct tn_chunk {
     tn_chunk_header *head; /* NULL: none */
+    tn_window *window;     /* that it is mapped with; NULL: alone, by `map` */
     void *map;             /* what to unmap: starts earlier where pages are larger than 8 KiB */
     size_t map_bytes;
     int64_t offset;        /* in the file */
@@ -63,6 +73,7 @@ struct tn_journal {
     tn_journal_thread *threads, *free_threads;
     uint32_t thread_count;
     tn_counter_chunk *counter_chunks, *spare_counter_chunk;
+    tn_window *window, *free_windows; /* the one that chunks are given out from, or NULL */
     void *arena;       /* rest of the present slab of small structures */
     size_t arena_left;
     unsigned char *scratch; /* buffered: one chunk's copy while it is written */

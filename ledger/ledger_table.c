@@ -2,12 +2,13 @@
  * use changes now and then (ledger_grow.c), so that whoever finds nothing, or has entered something, looks whether it still is. */
 #define _GNU_SOURCE
 #include "ledger/ledger_internal.h"
+#include "ledger/tn_hot_data.h"
 
 /* Lines from its own at which a cell says that the table is crowded. */
 #define FAR 3u
 
 tn_table tn_tables[TN_CLASS_MAX + 1];
-uint64_t tn_view;
+TN_HOT_DATA uint64_t tn_view;
 
 static tn_line *line_of(unsigned class, uint64_t cell, uint32_t distance)
 {

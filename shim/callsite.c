@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "ledger/tn_hot_data.h"
 #include "shim/callsite_find.h"
 #include "shim/callsite_slots.h"
 #include "shim/callsite_tables.h"
@@ -16,7 +17,7 @@ _Static_assert(TN_UNWIND_MAX == TN_FRAMES_MAX + 24, "callsite.h promises it");
 /* One more than a site holds, to know whether the chain goes on. Enough unless frames are skipped or merged (TN_RAW_DEEPER). */
 #define RAW_FRAMES ((int)TN_FRAMES_MAX + 1)
 
-tn_unwind_fn tn_unwind = tn_unwind_own;
+TN_HOT_DATA tn_unwind_fn tn_unwind = tn_unwind_own;
 void (*tn_callsite_full)(void);
 static uint64_t chains_not_kept;
 static tn_journal *the_journal;

@@ -3,6 +3,7 @@
  * time after it has read the chain (a sequence lock whose writer is a dlclose). */
 #include "shim/callsite_tables.h"
 
+#include "ledger/tn_hot_data.h"
 #include "shim/callsite_memory.h"
 
 /* A dlclose adds RUNNING when it begins and GENERATION - RUNNING when it ends: one atomic addition each. */
@@ -26,7 +27,7 @@ typedef struct raw_table {
     raw_chain *slots[];
 } raw_table;
 
-uint64_t tn_the_epoch = GENERATION;
+TN_HOT_DATA uint64_t tn_the_epoch = GENERATION;
 static struct {
     raw_table *table;
     uint64_t epoch; /* whose chains the table holds; 0 while it is cleared */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "ledger/tn_hot_data.h"
 #include "ledger/tn_sys.h"
 #include "shim/callsite_find.h"
 #include "shim/callsite_tables.h"
@@ -26,7 +27,7 @@
 
 typedef tn_slot_node node;
 
-int tn_slots_mode = TN_SLOTS_DEFAULT;
+TN_HOT_DATA int tn_slots_mode = TN_SLOTS_DEFAULT;
 uint64_t tn_slots_hits, tn_slots_differences;
 static int can_end;
 static pthread_key_t thread_end;

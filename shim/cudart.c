@@ -54,11 +54,16 @@ static void wait_filled(int k)
 }
 
 /* The first copy's range stands in tn_hot_page as well. It is written once and only ever taken back, so nobody can read a half of it. */
-static _Atomic uint64_t first_base, first_bytes;
+static _Atomic uint64_t first_base;
+#ifdef TENURE_WRAP
+static _Atomic uint64_t first_bytes = UINT64_MAX; /* a static runtime has no range of its own: see tn_cudart_holds() */
+#else
+static _Atomic uint64_t first_bytes;
+#endif
 
 static void keep_range(uint64_t base, uint64_t end)
 {
-#ifndef TENURE_WRAP /* a static runtime has no range of its own */
+#ifndef TENURE_WRAP
     uint64_t none = 0;
     if (!atomic_compare_exchange_strong(&first_base, &none, base)) return;
     atomic_store(&first_bytes, end - base);
@@ -290,7 +295,7 @@ void tn_cudart_forget(void)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
             (!tn_module_of((const void *)(tn_cudarts[k].end - 1), &m) || m.base != tn_cudarts[k].base)) {
             atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
-            if (tn_cudarts[k].base == atomic_load(&first_base)) {
+            if (atomic_load(&first_base) && tn_cudarts[k].base == atomic_load(&first_base)) {
                 atomic_store(&first_bytes, 0);
                 tn_cudart_range_to(tn_hot_page);
             }

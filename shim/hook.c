@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "ledger/control_format.h"
+#include "ledger/tn_hot_data.h"
 #include "phaseguard/call_name.h"
 #include "shim/bypass.h"
 #include "shim/callsite.h"
@@ -35,7 +36,7 @@ enum { UNSTARTED = 0, STARTING, RECORDING, FORWARDING };
 
 static _Atomic int state;
 static _Atomic int starter; /* pid of the process whose thread is starting */
-static tn_journal *journal;
+static TN_HOT_DATA tn_journal *journal;
 static pthread_key_t thread_end;
 static _Atomic uint32_t thread_serial;
 tn_hot tn_hot_pages; /* zeroed, or it would not be in memory of the kind that can be wiped at a fork */
@@ -242,6 +243,7 @@ static int start(void)
     tn_hot *hot = tn_hot_page;
     if (madvise(hot, sizeof *hot, MADV_WIPEONFORK) != 0) return FORWARDING; /* Linux before 4.14 */
     prepare_rows(hot);
+    tn_cudart_range_to(hot);
     own_folder(folder, sizeof folder, path, sizeof path);
     tn_journal_options o = {.run_dir = run_folder,
                             .max_bytes = journal_limit(),

@@ -74,23 +74,25 @@ typedef struct tn_hook_frame {
     uint8_t ptds;
     uint8_t outer;         /* TN_OUTER_*: what leaving does to thread->outer */
     uint8_t charged;       /* the call may move device memory, or has a reading around it */
-    uint8_t freed_known;   /* `freed` was in the ledger and has been taken out */
-    uint8_t freed_space;
-    uint32_t stream;       /* number of a stream that is being destroyed */
-    uint64_t freed_addr;
-    void *handle;          /* of a *_begin */
-    tn_outer around;       /* thread->outer as it was found, for TN_OUTER_BACK alone */
-    struct {               /* a reading of the device before the call; record_charge.h */
-        uint64_t used, others, tsc;
-        uint64_t unrecorded; /* tn_unrecorded_ended then */
-        uint8_t kind;      /* TN_CHARGE_*; 0: none taken */
+    struct {
+        uint8_t kind;      /* of a reading of the device before the call, TN_CHARGE_*; 0: none taken */
         uint8_t device, quiet;
         uint8_t marked;    /* this call is counted as one that may move memory */
         uint8_t making;    /* a context begins or ends */
         uint8_t hidden;    /* a test switched this row off */
         uint8_t warm;      /* a launch of a function that was launched before */
     } window;
+    uint8_t freed_known;   /* `freed` was in the ledger and has been taken out */
+    uint8_t freed_space;
+    uint64_t freed_addr;
+    void *handle;          /* of a *_begin */
     tn_entry freed;
+    uint32_t stream;       /* number of a stream that is being destroyed */
+    struct {               /* that reading; record_charge.h */
+        uint64_t used, others, tsc;
+        uint64_t unrecorded; /* tn_unrecorded_ended then */
+    } before;
+    tn_outer around;       /* thread->outer as it was found, for TN_OUTER_BACK alone */
 } tn_hook_frame;
 /* More would make the compiler realign the hooks' stacks: then the word above the frame address is a copy of the return address and not the slot. */
 _Static_assert(_Alignof(tn_hook_frame) <= 16, "the frame address of a hook must tell where its return address is");

@@ -72,8 +72,9 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
 
 tn_context tn_context_current(tn_hook_frame *f)
 {
-    CUcontext c = NULL;
-    if (!tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&c) != 0) c = NULL;
+    void *c = NULL;
+    int (*get_current)(void **) = tn_hot_page->get_current; /* as tn_real's, on a line that is there already */
+    if (!get_current || get_current(&c) != 0) c = NULL;
     return tn_context_of(f, c, -1);
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ledger/tn_hot_data.h"
 #include "ledger/tn_lock.h"
 #include "ledger/tn_sys.h"
 #include "shim/callsite_tables.h"
@@ -34,7 +35,7 @@ typedef struct interpreter {
 static interpreter slots[INTERPRETERS];
 static int slot_count;
 static tn_lock slots_lock = TN_LOCK_INIT(RANK_INTERPRETERS);
-struct tn_python_present tn_python_present;
+TN_HOT_DATA struct tn_python_present tn_python_present;
 static _Atomic uint64_t loads_seen;
 static _Atomic int inside; /* threads in an interpreter that a dlclose may take away */
 

@@ -80,7 +80,7 @@ int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path);
 void *tn_cudart_bound(int k, int api);
 /* Whether `address` lies in a copy of the runtime; also where no copy is known to tell by. No lock. */
 int tn_cudart_holds(const void *address);
-/* Writes where the first runtime lies to a page that takes the place of tn_hot_page. */
+/* Writes where the first runtime lies to the page. */
 void tn_cudart_range_to(tn_hot *hot);
 /* Looks for a preload that stands in front of the runtime; from the constructor. */
 void tn_cudart_look_in_front(void);

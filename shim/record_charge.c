@@ -83,10 +83,10 @@ static void window_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
     f->window.kind = kind;
     f->window.device = device;
     f->window.quiet = r.quiet;
-    f->window.used = r.used;
-    f->window.others = r.others;
-    f->window.tsc = r.tsc;
-    f->window.unrecorded = unrecorded;
+    f->before.used = r.used;
+    f->before.others = r.others;
+    f->before.tsc = r.tsc;
+    f->before.unrecorded = unrecorded;
 }
 
 void tn_charge_window_end(tn_hook_frame *f)
@@ -96,7 +96,7 @@ void tn_charge_window_end(tn_hook_frame *f)
     f->window.kind = 0;
     if (!tn_reading_take(f, f->window.device, &r)) return;
     int should_move = f->thread->recorded != f->recorded && kind != TN_CHARGE_PINNED && kind != TN_CHARGE_ARRAY;
-    if (r.used == f->window.used && !should_move) return;
+    if (r.used == f->before.used && !should_move) return;
     tn_reading_held(f, &r);
     uint32_t site = tn_frame_site(f);
     tn_context c = tn_context_current(f);
@@ -106,12 +106,12 @@ void tn_charge_window_end(tn_hook_frame *f)
     e->device = f->window.device;
     e->ctx = c.number;
     e->site = site;
-    e->addr = f->window.tsc;
-    e->bytes = f->window.used;
+    e->addr = f->before.tsc;
+    e->bytes = f->before.used;
     e->aux = r.used;
     e->aux2 = flags_of(&r, TN_CHARGE_QUIET_AFTER) | (f->window.quiet ? TN_CHARGE_QUIET_BEFORE : 0u) |
-              (f->window.quiet && r.quiet && f->window.others == r.others ? TN_CHARGE_ALONE : 0u) |
-              (atomic_load(&tn_unrecorded_begun) != f->window.unrecorded ? TN_CHARGE_BLIND : 0u);
+              (f->window.quiet && r.quiet && f->before.others == r.others ? TN_CHARGE_ALONE : 0u) |
+              (atomic_load(&tn_unrecorded_begun) != f->before.unrecorded ? TN_CHARGE_BLIND : 0u);
     tn_journal_commit(e, TN_EV_CHARGE);
 }
 

@@ -62,21 +62,21 @@ void rec_ctx_begin(tn_hook_frame *f, int device)
     tn_nvml_session nvml;
     if (f->nested || device < 0 || device >= (int)TN_READING_DEVICES) return;
     f->window.device = (uint8_t)device;
-    f->window.used = 0;
-    f->window.tsc = tn_stamp();
+    f->before.used = 0;
+    f->before.tsc = tn_stamp();
     f->window.making = 1;
     f->window.quiet = 0;
     if (tn_reading_has_context((uint8_t)device)) {
         if (tn_reading_take(f, (uint8_t)device, &r)) {
-            f->window.used = r.used;
-            f->window.others = r.others;
+            f->before.used = r.used;
+            f->before.others = r.others;
             f->window.quiet = r.quiet;
         }
         return;
     }
     f->window.making = 2;
     if (!tn_nvml_session_open(&nvml, device)) return;
-    f->window.quiet = (uint8_t)tn_nvml_used(&nvml, &f->window.used); /* here: NVML has said how much */
+    f->window.quiet = (uint8_t)tn_nvml_used(&nvml, &f->before.used); /* here: NVML has said how much */
     tn_nvml_session_close(&nvml);
 }
 
@@ -86,7 +86,7 @@ static void first_context(tn_hook_frame *f, const tn_reading *r)
     tn_nvml_session nvml;
     uint8_t d = r->device;
     uint64_t flags = r->quiet ? TN_CHARGE_QUIET_BEFORE | TN_CHARGE_QUIET_AFTER : 0;
-    uint64_t before = f->window.used, after = 0;
+    uint64_t before = f->before.used, after = 0;
     int known = 0;
     if (f->window.quiet && tn_nvml_session_open(&nvml, d)) {
         known = tn_nvml_used(&nvml, &after);
@@ -94,14 +94,14 @@ static void first_context(tn_hook_frame *f, const tn_reading *r)
         tn_nvml_session_close(&nvml);
     }
     if (!known) {
-        charge_event(f, TN_CHARGE_CONTEXT, d, f->window.tsc, 0, r->used, flags | TN_CHARGE_NO_BEFORE, 0);
+        charge_event(f, TN_CHARGE_CONTEXT, d, f->before.tsc, 0, r->used, flags | TN_CHARGE_NO_BEFORE, 0);
         return;
     }
     int64_t more = (int64_t)(after - r->used);
     atomic_store(&nvml_more[d], more);
     atomic_store(&nvml_known[d], 1);
-    charge_event(f, TN_CHARGE_BASELINE, d, f->window.tsc, before - (uint64_t)more, before, (uint64_t)more, 0);
-    charge_event(f, TN_CHARGE_CONTEXT, d, f->window.tsc, before - (uint64_t)more, r->used, flags | (r->quiet ? TN_CHARGE_ALONE : 0u), 0);
+    charge_event(f, TN_CHARGE_BASELINE, d, f->before.tsc, before - (uint64_t)more, before, (uint64_t)more, 0);
+    charge_event(f, TN_CHARGE_CONTEXT, d, f->before.tsc, before - (uint64_t)more, r->used, flags | (r->quiet ? TN_CHARGE_ALONE : 0u), 0);
 }
 
 void rec_ctx_made(tn_hook_frame *f, int device, void *context)
@@ -117,8 +117,8 @@ void rec_ctx_made(tn_hook_frame *f, int device, void *context)
         return;
     }
     uint64_t flags = (f->window.quiet ? TN_CHARGE_QUIET_BEFORE : 0u) | (r.quiet ? TN_CHARGE_QUIET_AFTER : 0u) |
-                     (f->window.quiet && r.quiet && f->window.others == r.others ? TN_CHARGE_ALONE : 0u);
-    if (f->window.used && f->window.used != r.used) charge_event(f, TN_CHARGE_CONTEXT, r.device, f->window.tsc, f->window.used, r.used, flags, 0);
+                     (f->window.quiet && r.quiet && f->before.others == r.others ? TN_CHARGE_ALONE : 0u);
+    if (f->before.used && f->before.used != r.used) charge_event(f, TN_CHARGE_CONTEXT, r.device, f->before.tsc, f->before.used, r.used, flags, 0);
 }
 
 void rec_ctx_end_begin(tn_hook_frame *f, void *context, int device)
@@ -131,10 +131,10 @@ void rec_ctx_end_begin(tn_hook_frame *f, void *context, int device)
     if (tn_reading_take(f, (uint8_t)device, &r)) {
         f->window.making = 3;
         f->window.device = (uint8_t)device;
-        f->window.used = r.used;
-        f->window.others = r.others;
+        f->before.used = r.used;
+        f->before.others = r.others;
         f->window.quiet = r.quiet;
-        f->window.tsc = r.tsc;
+        f->before.tsc = r.tsc;
     }
     tn_reading_context_ends(context);
 }
@@ -152,10 +152,10 @@ void rec_ctx_end_done(tn_hook_frame *f, int still_alive, void *context)
         uint64_t used = 0;
         had = tn_nvml_used(&nvml, &used);
         tn_nvml_session_close(&nvml);
-        r = (tn_reading){.used = used - (uint64_t)atomic_load(&nvml_more[d]), .others = f->window.others, .device = d, .quiet = f->window.quiet};
+        r = (tn_reading){.used = used - (uint64_t)atomic_load(&nvml_more[d]), .others = f->before.others, .device = d, .quiet = f->window.quiet};
     }
-    if (!had || r.used == f->window.used) return;
+    if (!had || r.used == f->before.used) return;
     uint64_t flags = (f->window.quiet ? TN_CHARGE_QUIET_BEFORE : 0u) | (r.quiet ? TN_CHARGE_QUIET_AFTER : 0u) |
-                     (f->window.quiet && r.quiet && f->window.others == r.others ? TN_CHARGE_ALONE : 0u);
-    charge_event(f, TN_CHARGE_CONTEXT, d, f->window.tsc, f->window.used, r.used, flags, 1);
+                     (f->window.quiet && r.quiet && f->before.others == r.others ? TN_CHARGE_ALONE : 0u);
+    charge_event(f, TN_CHARGE_CONTEXT, d, f->before.tsc, f->before.used, r.used, flags, 1);
 }

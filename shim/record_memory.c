@@ -1,6 +1,7 @@
 /* Allocations and frees: the ledger's entries and the journal's ALLOC, FREE and VMM events. */
 #include <stdatomic.h>
 
+#include "ledger/tn_hot_data.h"
 #include "shim/charge_reading.h"
 #include "shim/identity.h"
 #include "shim/phase.h"
@@ -67,12 +68,12 @@ static uint8_t device_of_stream(uint32_t stream, uint64_t addr, uint8_t otherwis
 
 /* Set for good when a driver row below a runtime row has recorded. Until then the runtime's own driver calls may be out of
  * our sight (libtenure_wrap.a without the libraries), and the runtime rows have to record what they would have. */
-static _Atomic int driver_rows_below;
+static TN_HOT_DATA _Atomic int driver_rows_below;
 
 static void note_level(const tn_hook_frame *f)
 {
-    if (f->thread->outer.level == TN_LEVEL_RUNTIME && tn_api_rows[f->api].level == TN_LEVEL_DRIVER &&
-        !atomic_load_explicit(&driver_rows_below, memory_order_relaxed))
+    if (__builtin_expect(!atomic_load_explicit(&driver_rows_below, memory_order_relaxed), 0) &&
+        f->thread->outer.level == TN_LEVEL_RUNTIME && tn_api_rows[f->api].level == TN_LEVEL_DRIVER)
         atomic_store_explicit(&driver_rows_below, 1, memory_order_relaxed);
 }
 

@@ -3,7 +3,7 @@
  *
  *   bench_calls compare TURNS LIBTENURE RUN    JSON lines: bare, recorded, added per call; by processor time of the thread, and by the clock
  *   bench_calls compare TURNS - -              both workers bare: what the method itself says where there is no difference
- *   bench_calls loop alloc|async|launch N      makes N pairs or calls, for the journal's size
+ *   bench_calls loop plain|async|launch N      makes N pairs or calls, for the journal's size
  *   bench_calls profile OPERATION BATCHES      one worker's batches alone, for a profiler
  *
  * The same binary runs on the fake GPU (LD_LIBRARY_PATH) and on a card. */
@@ -56,6 +56,45 @@ static void async_pair(unsigned n)
     }
 }
 
+/* The same two with what a program does between its calls: 256 KiB of its own, of which each line is touched, so that nothing of ours is
+ * left in the first cache. The calls alone are timed, one by one. */
+#define BETWEEN_BYTES (256u << 10)
+static double apart_ns;
+
+static double touch_between(void)
+{
+    static volatile unsigned char own[BETWEEN_BYTES];
+    for (size_t i = 0; i < sizeof own; i += 64)
+        own[i]++;
+    return bench_wall_ns();
+}
+
+static void plain_apart(unsigned n)
+{
+    void *p;
+    for (unsigned i = 0; i < n; i++) {
+        apart_ns -= touch_between();
+        must(cudaMalloc(&p, BLOCK_BYTES), "cudaMalloc");
+        apart_ns += bench_wall_ns();
+        apart_ns -= touch_between();
+        must(cudaFree(p), "cudaFree");
+        apart_ns += bench_wall_ns();
+    }
+}
+
+static void async_apart(unsigned n)
+{
+    void *p;
+    for (unsigned i = 0; i < n; i++) {
+        apart_ns -= touch_between();
+        must(cudaMallocAsync(&p, BLOCK_BYTES, stream), "cudaMallocAsync");
+        apart_ns += bench_wall_ns();
+        apart_ns -= touch_between();
+        must(cudaFreeAsync(p, stream), "cudaFreeAsync");
+        apart_ns += bench_wall_ns();
+    }
+}
+
 static void launch(unsigned n)
 {
     void *none[] = {NULL};
@@ -70,11 +109,13 @@ static void copy(unsigned n)
 }
 
 /* A batch stays well under the 1024 launches that a stream takes before it makes its caller wait. */
-static const struct operation { const char *name, *label; void (*run)(unsigned); unsigned batch, calls; } operations[] = {
-    {"plain", "cudaMalloc, cudaFree", plain_pair, 100, 2},
-    {"async", "cudaMallocAsync, cudaFreeAsync", async_pair, 200, 2},
-    {"launch", "cudaLaunchKernel", launch, 200, 1},
-    {"copy", "cudaMemcpyAsync", copy, 200, 1},
+static const struct operation { const char *name, *label; void (*run)(unsigned); unsigned batch, calls; int waits, apart; } operations[] = {
+    {"plain", "cudaMalloc, cudaFree", plain_pair, 100, 2, 1, 0},
+    {"async", "cudaMallocAsync, cudaFreeAsync", async_pair, 200, 2, 0, 0},
+    {"launch", "cudaLaunchKernel", launch, 200, 1, 0, 0},
+    {"copy", "cudaMemcpyAsync", copy, 200, 1, 0, 0},
+    {"plain_apart", "cudaMalloc, cudaFree, 256 KiB between", plain_apart, 50, 2, 1, 1},
+    {"async_apart", "cudaMallocAsync, cudaFreeAsync, 256 KiB between", async_apart, 50, 2, 0, 1},
 };
 #define OPERATIONS (sizeof operations / sizeof operations[0])
 
@@ -96,7 +137,8 @@ static void CUDART_CB hold_stream(void *gate) { (void)sem_wait(gate); }
 static cost batch(const struct operation *o)
 {
     static sem_t gate; /* nobody has it between two batches */
-    int held = o->run != plain_pair; /* cudaFree waits for the stream */
+    int held = !o->waits; /* cudaFree waits for the stream */
+    apart_ns = 0;
     if (held)
         must(cudaLaunchHostFunc(stream, hold_stream, &gate), "cudaLaunchHostFunc");
     double cpu = bench_cpu_ns(), wall = bench_wall_ns();
@@ -106,6 +148,8 @@ static cost batch(const struct operation *o)
         sem_post(&gate);
     must(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     double calls = (double)o->batch * o->calls;
+    if (o->apart)
+        c.cpu = c.wall = apart_ns;
     return (cost){.cpu = c.cpu / calls, .wall = c.wall / calls};
 }
 
@@ -234,7 +278,8 @@ static int compare(char *self, size_t turns, const char *preload, const char *ru
             s[i] = b.cpu, s[turns + i] = r.cpu, s[2 * turns + i] = r.cpu - b.cpu;
             s[3 * turns + i] = b.wall, s[4 * turns + i] = r.wall, s[5 * turns + i] = r.wall - b.wall;
         }
-        print(o, "cpu", s, s + turns, s + 2 * turns, turns);
+        if (!operations[o].apart)
+            print(o, "cpu", s, s + turns, s + 2 * turns, turns);
         print(o, "wall", s + 3 * turns, s + 4 * turns, s + 5 * turns, turns);
     }
     int bad = 0, status;
@@ -261,8 +306,8 @@ static const struct operation *operation_named(const char *name)
 static int usage(void)
 {
     fprintf(stderr, "usage: bench_calls compare TURNS LIBTENURE|- RUN|-\n"
-                    "       bench_calls loop plain|async|launch|copy N\n"
-                    "       bench_calls profile plain|async|launch|copy BATCHES\n");
+                    "       bench_calls loop plain|async|launch|copy|plain_apart|async_apart N\n"
+                    "       bench_calls profile plain|async|launch|copy|plain_apart|async_apart BATCHES\n");
     return 2;
 }
 

@@ -229,6 +229,37 @@ START_TEST(a_long_journal_grows_by_steps_and_uses_all_room)
 }
 END_TEST
 
+static int large_maps;
+static void *one_chunk_at_a_time(int fd, int64_t offset, size_t bytes)
+{
+    if (bytes >= 2 * TN_CHUNK_BYTES) {
+        large_maps++;
+        errno = ENOMEM;
+        return NULL;
+    }
+    return t_map(fd, offset, bytes);
+}
+
+/* Chunks that were prepared together are mapped together; where that cannot be had, one by one, and nothing is lost. */
+START_TEST(what_cannot_be_mapped_at_once_is_mapped_one_by_one)
+{
+    tn_journal_os os = failing;
+    os.map = one_chunk_at_a_time;
+    tn_journal_options options = { .run_dir = fixture_dir, .os = &os };
+    tn_journal *j = NULL;
+    ck_assert_int_eq(tn_journal_open(&options, &j), TN_OK);
+    tn_journal_thread *t = tn_journal_attach(j, this_tid());
+    ck_assert_uint_eq(write_numbered(j, t, 1, 0, 40 * TN_EVENTS_PER_CHUNK), 40 * TN_EVENTS_PER_CHUNK);
+    tn_journal_detach(j, t);
+    tn_journal_end(j);
+    ck_assert_int_gt(large_maps, 4);
+    tn_reader *r = open_reader(tn_journal_path(j));
+    ck_assert_uint_eq(count_in_order(r, 1), 40 * TN_EVENTS_PER_CHUNK);
+    ck_assert_uint_eq(tn_reader_header(r)->dropped_events, 0);
+    tn_reader_close(r);
+}
+END_TEST
+
 START_TEST(the_journal_keeps_to_its_own_limit)
 {
     tn_journal *j = open_journal(NULL, TN_HEADER_BYTES + 4 * TN_CHUNK_BYTES + 100);
@@ -410,6 +441,7 @@ int main(void)
     tcase_add_loop_test(c, any_call_may_fail_when_buffered, 0, n);
     tcase_add_test(c, a_full_disk_is_asked_again_now_and_then);
     tcase_add_test(c, a_long_journal_grows_by_steps_and_uses_all_room);
+    tcase_add_test(c, what_cannot_be_mapped_at_once_is_mapped_one_by_one);
     tcase_add_test(c, the_journal_keeps_to_its_own_limit);
     tcase_add_test(c, a_file_size_limit_does_not_kill);
     tcase_add_test(c, a_file_size_limit_below_the_header_refuses_to_open);

@@ -175,6 +175,51 @@ START_TEST(eight_threads_write_side_by_side)
 }
 END_TEST
 
+static unsigned mappings_of(const char *path)
+{
+    char line[4400];
+    unsigned n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps) != NULL)
+        n += strstr(line, strrchr(path, '/')) != NULL;
+    fclose(maps);
+    return n;
+}
+
+/* Chunks that are mapped together go to whoever needs one next, and stay mapped until the slowest of them is full. */
+START_TEST(writers_share_what_is_mapped_together)
+{
+    enum { WRITERS = 5, ROUNDS = 600 };
+    tn_journal *j = open_journal(NULL, 0);
+    tn_journal_thread *t[WRITERS];
+    uint64_t written[WRITERS] = { 0 };
+    unsigned most = 0;
+    for (unsigned i = 0; i < WRITERS; i++)
+        t[i] = tn_journal_attach(j, this_tid());
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < WRITERS; i++) { /* some write hundreds of times what another does */
+            uint32_t count = i == 0 ? 1 : 125 * i;
+            ck_assert_uint_eq(write_numbered(j, t[i], i + 1, written[i], count), count);
+            written[i] += count;
+        }
+        unsigned now = mappings_of(tn_journal_path(j));
+        most = now > most ? now : most;
+    }
+    /* Header, counters, each writer's own window, and the one that chunks are given out from. */
+    ck_assert_uint_le(most, WRITERS + 4);
+    for (unsigned i = 0; i < WRITERS; i++)
+        tn_journal_detach(j, t[i]);
+    tn_journal_end(j);
+    tn_reader *r = open_reader(tn_journal_path(j));
+    for (unsigned i = 0; i < WRITERS; i++)
+        ck_assert_uint_eq(count_in_order(r, i + 1), written[i]);
+    ck_assert_uint_eq(tn_reader_header(r)->dropped_events, 0);
+    ck_assert_ptr_null(tn_reader_damage(r));
+    tn_reader_close(r);
+}
+END_TEST
+
 START_TEST(a_thousand_threads_in_turn_use_one_chunk)
 {
     tn_journal *j = open_journal(NULL, 0);
@@ -421,6 +466,7 @@ int main(void)
     tcase_add_test(c, a_folder_that_cannot_be_written_is_an_error);
     tcase_add_test(c, a_relative_folder_outlives_a_change_of_folder);
     tcase_add_test(c, eight_threads_write_side_by_side);
+    tcase_add_test(c, writers_share_what_is_mapped_together);
     tcase_add_test(c, a_thousand_threads_in_turn_use_one_chunk);
     tcase_add_test(c, a_handed_on_chunk_is_not_written_by_two);
     tcase_add_test(c, order_is_stamp_then_thread_then_position);
