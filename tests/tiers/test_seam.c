@@ -4,6 +4,10 @@
 
 #include "fixture.h"
 #include "seam_stand_in.h"
+#include "tiers/block_pool.h"
+#include "tiers/packed.h"
+#include "tiers/pinned_slabs.h"
+#include "tiers/scratch.h"
 #include "tiers/seam.h"
 
 static const char *good_object, *newer_object, *shorter_object;
@@ -133,6 +137,111 @@ START_TEST(what_was_refused_is_not_heard_of)
 }
 END_TEST
 
+START_TEST(a_stack_tells_of_takes_frees_and_rewinds)
+{
+    seam_account *account = load_and_find();
+    tn_scratch *scratch = NULL;
+    tn_scratch_mark mark;
+    tn_stable_span spans[4];
+    expect_ok(tn_scratch_create(&(tn_scratch_options){.backend = backend, .tag = "scratch", .capacity = MIB}, &scratch));
+    expect_ok(tn_scratch_take(scratch, 1000, 0, &spans[0]));
+    expect_ok(tn_scratch_open_mark(scratch, &mark));
+    for (int i = 1; i < 4; i++)
+        expect_ok(tn_scratch_take(scratch, 1000, 0, &spans[i]));
+    ck_assert_uint_eq(account->block_bytes, 4000);
+    expect_ok(tn_scratch_free(scratch, tn_stable_data(spans[2]))); /* a tombstone */
+    ck_assert_uint_eq(account->block_bytes, 3000);
+    expect_error(TN_MEM_E_STALE, tn_scratch_free(scratch, tn_stable_data(spans[2])));
+    expect_ok(tn_scratch_free(scratch, tn_stable_data(spans[3])));
+    ck_assert_uint_eq(account->block_bytes, 2000);
+    expect_ok(tn_scratch_rewind(scratch, mark));
+    ck_assert_uint_eq(account->block_bytes, 1000);
+    tn_scratch_reset(scratch);
+    ck_assert_uint_eq(account->block_bytes, 0);
+    expect_ok(tn_scratch_take(scratch, 1000, 0, &spans[0]));
+    expect_ok(tn_scratch_destroy(&scratch));
+    ck_assert_uint_eq(account->block_bytes, 0);
+    check_account(account);
+    fixture_finish(host);
+}
+END_TEST
+
+START_TEST(a_pool_tells_of_a_blocks_first_owner_and_its_last)
+{
+    seam_account *account = load_and_find();
+    tn_block_pool *pool = NULL;
+    tn_block a = tn_block_none(), b = tn_block_none(), c = tn_block_none();
+    tn_block_pool_options options = {.backend = backend, .tag = "kv", .blocks = 8, .stride = 4 * KIB, .max_shares = 4};
+    expect_ok(tn_block_pool_create(&options, &pool));
+    expect_ok(tn_block_pool_acquire(pool, TN_WORK_NO_QUEUE, &a));
+    expect_ok(tn_block_pool_share(pool, &a, &b));
+    expect_ok(tn_block_pool_acquire(pool, TN_WORK_NO_QUEUE, &c));
+    ck_assert_uint_eq(account->block_bytes, 8 * KIB);
+    expect_ok(tn_block_pool_release(pool, &a, NULL, 0));
+    ck_assert_uint_eq(account->block_bytes, 8 * KIB);
+    expect_ok(tn_block_pool_release(pool, &b, NULL, 0));
+    ck_assert_uint_eq(account->block_bytes, 4 * KIB);
+    expect_ok(tn_block_pool_reset(pool, NULL, 0));
+    ck_assert_uint_eq(account->block_bytes, 0);
+    expect_ok(tn_block_pool_destroy(&pool));
+    /* Slots have no addresses, so there is nothing to tell. */
+    expect_ok(tn_block_pool_create(&(tn_block_pool_options){.blocks = 8}, &pool));
+    size_t before = account->handed_out;
+    expect_ok(tn_block_pool_acquire(pool, TN_WORK_NO_QUEUE, &a));
+    expect_ok(tn_block_pool_release(pool, &a, NULL, 0));
+    expect_ok(tn_block_pool_destroy(&pool));
+    ck_assert_uint_eq(account->handed_out, before);
+    check_account(account);
+    fixture_finish(host);
+}
+END_TEST
+
+static bool always_done(void *self, tn_work_mark mark)
+{
+    (void)self;
+    (void)mark;
+    return true;
+}
+
+static tn_work_mark no_work(void *self)
+{
+    (void)self;
+    return (tn_work_mark){TN_WORK_NO_QUEUE, 0};
+}
+
+START_TEST(packed_slots_and_pinned_slabs_tell_too)
+{
+    static const tn_work_table idle = {.done = always_done, .all = no_work};
+    static const tn_packed_slot slots[] = {{.bytes = 4 * KIB}, {.site = 1, .offset = 2 * KIB, .bytes = 2 * KIB}};
+    const tn_packed_plan plan = {slots, 2, 2, 4 * KIB};
+    seam_account *account = load_and_find();
+    tn_packed *packed = NULL;
+    tn_stable_span span, second;
+    tn_packed_options options = {.backend = backend, .tag = "packed", .plan = &plan, .work = {&idle, NULL}};
+    expect_ok(tn_packed_create(&options, &packed));
+    expect_ok(tn_packed_take(packed, 0, 3 * KIB, TN_WORK_NO_QUEUE, &span, NULL));
+    ck_assert_uint_eq(account->block_bytes, 3 * KIB);
+    expect_error(TN_MEM_E_DIVERGED, tn_packed_take(packed, 1, KIB, TN_WORK_NO_QUEUE, &second, NULL));
+    expect_ok(tn_packed_free(packed, tn_stable_data(span), NULL));
+    ck_assert_uint_eq(account->block_bytes, 0);
+    expect_ok(tn_packed_take(packed, 1, KIB, TN_WORK_NO_QUEUE, &second, NULL));
+    expect_ok(tn_packed_destroy(&packed));
+    ck_assert_uint_eq(account->block_bytes, 0);
+
+    tn_pinned_slabs *slabs = NULL;
+    tn_pinned_block block;
+    tn_pinned_slabs_options pinned = {.backends = {backend}, .tag = "pinned", .slab_bytes = MIB, .max_slabs = 1};
+    expect_ok(tn_pinned_slabs_create(&pinned, &slabs));
+    expect_ok(tn_pinned_slabs_take(slabs, 0, 100, 0, &block));
+    ck_assert_uint_eq(account->block_bytes, 100);
+    expect_ok(tn_pinned_slabs_give(slabs, &block, NULL, 0));
+    ck_assert_uint_eq(account->block_bytes, 0);
+    expect_ok(tn_pinned_slabs_destroy(&slabs));
+    check_account(account);
+    fixture_finish(host);
+}
+END_TEST
+
 static tn_mem_error never(void *self, const char *tag, size_t bytes)
 {
     (void)self;
@@ -221,6 +330,9 @@ int main(int argc, char **argv)
     tcase_add_test(tests, nobody_there_is_no_error);
     tcase_add_test(tests, a_listener_hears_of_everything);
     tcase_add_test(tests, what_was_refused_is_not_heard_of);
+    tcase_add_test(tests, a_stack_tells_of_takes_frees_and_rewinds);
+    tcase_add_test(tests, a_pool_tells_of_a_blocks_first_owner_and_its_last);
+    tcase_add_test(tests, packed_slots_and_pinned_slabs_tell_too);
     tcase_add_test(tests, the_backends_own_guard_is_asked_first);
     tcase_add_test(tests, another_version_is_not_believed);
     tcase_add_test(tests, too_short_a_table_is_not_believed);
