@@ -420,6 +420,79 @@ START_TEST(more_planned_blocks_than_memory_open_nothing)
 }
 END_TEST
 
+START_TEST(an_arena_that_is_not_there_is_an_argument)
+{
+    expect_error(TN_MEM_E_ARGUMENT, tn_arena_free(NULL, &host));
+    expect_error(TN_MEM_E_ARGUMENT, tn_arena_reset(NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_arena_trim(NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_arena_open_region(NULL, 0));
+}
+END_TEST
+
+START_TEST(a_close_without_a_region_does_nothing)
+{
+    make(TN_ARENA_MODEL, 64 * KIB, 0, 1);
+    tn_arena_close_region(arena);
+    (void)take(1, 0);
+    ck_assert_uint_eq(stats_now().regions, 1);
+}
+END_TEST
+
+START_TEST(a_take_without_a_record_for_it_changes_nothing)
+{
+    counted_metadata counted = {0};
+    const tn_metadata metadata = {counted_resize, &counted};
+    tn_stable_span span;
+    expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(host), .tag = "arena", .first_bytes = MIB, .max_regions = 1,
+                                                  .planned_blocks = 20, .metadata = &metadata},
+                              &arena));
+    fill(arena, 20);
+    tn_arena_stats before = stats_now();
+    counted.fail_at = counted.calls + 1;
+    expect_error(TN_MEM_E_HOST_MEMORY, tn_arena_take(arena, 256, 0, &span));
+    ck_assert_ptr_null(tn_stable_data(span));
+    ck_assert_uint_eq(stats_now().used, before.used);
+    ck_assert_uint_eq(stats_now().live_blocks, before.live_blocks);
+    fill(arena, 1); /* and the next is served */
+    expect_ok(tn_arena_destroy(&arena));
+    ck_assert_uint_eq(counted.bytes, 0);
+}
+END_TEST
+
+/* The last 64 KiB of the address space but for one page: addresses, never touched. */
+static tn_mem_error acquire_at_the_top(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
+{
+    (void)self, (void)alignment;
+    *region = (tn_region){.base = (void *)(UINTPTR_MAX - 64 * KIB - 4 * KIB + 1), .committed = bytes, .reserved = bytes, .tag = tag, .id = 1};
+    return TN_MEM_OK;
+}
+
+static tn_mem_error release_nothing(void *self, tn_region *region)
+{
+    (void)self, (void)region;
+    return TN_MEM_OK;
+}
+
+static size_t no_limit(void *self)
+{
+    (void)self;
+    return SIZE_MAX;
+}
+
+START_TEST(an_address_that_wraps_round_is_no_room)
+{
+    static const tn_backend_table table = {.acquire = acquire_at_the_top, .release = release_nothing, .capacity = no_limit};
+    tn_backend top;
+    tn_stable_span span;
+    expect_ok(tn_backend_init(&top, &table, NULL, NULL));
+    expect_ok(tn_arena_create(&(tn_arena_options){.backend = &top, .tag = "top", .first_bytes = 64 * KIB, .max_regions = 1}, &arena));
+    expect_ok(tn_arena_take(arena, 256, 0, &span));
+    expect_error(TN_MEM_E_EXHAUSTED, tn_arena_take(arena, 256, TN_ALIGNMENT_MAX, &span));
+    ck_assert_uint_eq(stats_now().used, 256);
+    expect_ok(tn_arena_destroy(&arena));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("arena");
@@ -442,5 +515,9 @@ int main(void)
     tcase_add_test(tests, what_was_planned_for_is_there_before_the_first_take);
     tcase_add_test(tests, a_refill_asks_for_no_metadata);
     tcase_add_test(tests, more_planned_blocks_than_memory_open_nothing);
+    tcase_add_test(tests, an_arena_that_is_not_there_is_an_argument);
+    tcase_add_test(tests, a_close_without_a_region_does_nothing);
+    tcase_add_test(tests, a_take_without_a_record_for_it_changes_nothing);
+    tcase_add_test(tests, an_address_that_wraps_round_is_no_room);
     return fixture_run("arena", tests);
 }
