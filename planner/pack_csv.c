@@ -259,7 +259,7 @@ static bool read_row(reader *r, char *line)
     for (const char *c = name; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7F || *c == '"')
             return refuse(r, "the id \"%s\" holds a quotation mark or a control character", shown(name, part));
-    if (!check_row(r, &b, r->csv->gaps + first) || !grow(r))
+    if (!check_row(r, &b, b.gap_count ? csv->gaps + first : NULL) || !grow(r))
         return false;
     if (csv->offsets && !csv->has_hint)
         b.hint = offset;
