@@ -2,15 +2,15 @@
 #include "planner/pack_exact.h"
 #include "planner/pack_search.h"
 
-enum { FIRST_LIMIT = 1 << 21 };
+enum { FIRST_LIMIT = 1 << 21, QUARTERS = 4 };
 
 /* All preferences at one capacity. A proof raises the bound, a placement lowers the height. */
-static pack_answer ask(pack_state *s, pack_exact *x, uint64_t capacity, uint64_t limit, uint64_t end)
+static pack_answer ask(pack_state *s, pack_exact *x, uint64_t capacity, uint32_t round, uint64_t limit, uint64_t end)
 {
     pack_answer answer = PACK_UNKNOWN;
     for (uint32_t k = 0; answer == PACK_UNKNOWN && k < PACK_PREFERENCES && s->steps < end; k++) {
         uint64_t left = end - s->steps;
-        answer = pack_exact_run(x, capacity, (pack_preference)k, limit < left ? limit : left, s->trial, &s->steps);
+        answer = pack_exact_run(x, capacity, (pack_preference)k, round, limit < left ? limit : left, s->trial, &s->steps);
     }
     if (answer == PACK_NEVER && capacity >= s->bound)
         s->bound = capacity + 1;
@@ -24,28 +24,47 @@ static pack_answer ask(pack_state *s, pack_exact *x, uint64_t capacity, uint64_t
     return answer;
 }
 
+/* Capacities between what is proved and what is found, the easiest first and the bound itself last; each success begins
+ * again from the new height. */
+static bool descend(pack_state *s, pack_exact *x, uint32_t round, uint64_t limit, uint64_t end)
+{
+    for (uint32_t quarter = QUARTERS; quarter-- > 0;) {
+        uint64_t low = s->bound > s->target ? s->bound : s->target;
+        if (s->height <= low || s->steps >= end)
+            break;
+        pack_answer answer = ask(s, x, low + (s->height - 1 - low) / QUARTERS * quarter, round, limit, end);
+        if (answer == PACK_NO_MEMORY)
+            return false;
+        if (answer == PACK_FOUND)
+            quarter = QUARTERS;
+    }
+    return true;
+}
+
 tn_pack_error pack_close(pack_state *s, uint64_t limit)
 {
-    uint64_t end = s->steps + limit;
-    if (!pack_exact_fits(s->p) || s->height <= s->target || limit == 0)
+    uint64_t end = s->steps + limit, low = s->bound > s->target ? s->bound : s->target;
+    if (!pack_exact_fits(s->p) || s->height <= low || limit == 0)
         return TN_PACK_OK;
     pack_exact *x = pack_exact_new(s->p);
-    pack_answer answer = x ? PACK_UNKNOWN : PACK_NO_MEMORY;
-    for (uint64_t run = FIRST_LIMIT; answer != PACK_NO_MEMORY && s->height > s->target && s->steps < end; run *= 4) {
-        /* At the bound itself; then halfway between, for as long as that succeeds; then nearer to the height. */
-        answer = ask(s, x, s->bound > s->target ? s->bound : s->target, run, end);
-        while (answer != PACK_NO_MEMORY && s->height > s->target && s->height > s->bound && s->steps < end) {
-            answer = ask(s, x, s->bound + (s->height - 1 - s->bound) / 2, run, end);
-            if (answer == PACK_UNKNOWN)
-                break;
-        }
-        if (answer != PACK_NO_MEMORY && s->height > s->target && s->height > s->bound && s->steps < end)
-            answer = ask(s, x, s->bound + (s->height - 1 - s->bound) / 4 * 3, run, end);
-        if (s->bound > s->target)
-            s->target = s->bound;
+    bool good = x != NULL;
+    uint64_t run = FIRST_LIMIT;
+    uint64_t half = s->steps + limit / 2;
+    for (uint32_t round = 0; good && s->height > low && s->steps < half; round++, run *= 2) {
+        good = descend(s, x, round, run, half);
+        low = s->bound > s->target ? s->bound : s->target;
     }
+    /* The other half for the bound itself: some problems close only there, after a long search. */
+    while (good && s->height > low && s->steps < end) {
+        pack_answer answer = ask(s, x, low, 0, (end - s->steps) / PACK_PREFERENCES + 1, end);
+        good = answer != PACK_NO_MEMORY;
+        low = s->bound > s->target ? s->bound : s->target;
+        if (answer == PACK_UNKNOWN)
+            break;
+    }
+    s->target = low;
     pack_exact_free(x);
     if (s->heights[TN_PACK_EXACT] == UINT64_MAX)
         s->heights[TN_PACK_EXACT] = s->height;
-    return answer == PACK_NO_MEMORY ? TN_PACK_E_NOMEM : TN_PACK_OK;
+    return good ? TN_PACK_OK : TN_PACK_E_NOMEM;
 }

@@ -397,20 +397,33 @@ static int compare_keys(const void *left, const void *right)
     return a->i < b->i ? -1 : a->i > b->i;
 }
 
-static bool rank_buffers(pack_exact *x, pack_preference preference)
+/* 0 to 7, so that a key grows by up to seven eighths; 0 in round 0. */
+static uint32_t noise(uint32_t round, uint32_t i)
+{
+    uint64_t z = ((uint64_t)round << 32 | i) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
+    return round ? (uint32_t)(z >> 61) : 0;
+}
+
+static bool rank_buffers(pack_exact *x, pack_preference preference, uint32_t round)
 {
     const pack_problem *p = x->p;
     keyed *keys = malloc(((size_t)p->n + 1) * sizeof(*keys));
     if (!keys)
         return false;
     x->low_first = preference >= PACK_LOW_THEN_LARGE;
+    uint64_t longest = 1;
+    for (uint32_t i = 0; i < p->n; i++)
+        longest = p->length[i] > longest ? p->length[i] : longest;
+    /* Sizes are below 2^63, lengths below 2^60 after this, the factor is below 2^4: products stay below 2^127. */
+    int shift = 64 - __builtin_clzll(longest) > 60 ? 4 : 0;
     for (uint32_t i = 0; i < p->n; i++) {
         unsigned __int128 key = p->size[i];
         if (preference == PACK_AREA_FIRST || preference == PACK_LOW_THEN_AREA)
-            key *= p->length[i];
+            key *= p->length[i] >> shift;
         else if (preference == PACK_LONG_FIRST || preference == PACK_LOW_THEN_LONG)
             key = p->length[i];
-        keys[i] = (keyed){key, i};
+        keys[i] = (keyed){key * (8 + noise(round, i)), i};
     }
     qsort(keys, p->n, sizeof(*keys), compare_keys);
     for (uint32_t k = 0; k < p->n; k++)
@@ -419,8 +432,8 @@ static bool rank_buffers(pack_exact *x, pack_preference preference)
     return true;
 }
 
-pack_answer pack_exact_run(pack_exact *x, uint64_t capacity, pack_preference preference, uint64_t limit,
-                           uint64_t *offsets, uint64_t *steps)
+pack_answer pack_exact_run(pack_exact *x, uint64_t capacity, pack_preference preference, uint32_t round,
+                           uint64_t limit, uint64_t *offsets, uint64_t *steps)
 {
     const pack_problem *p = x->p;
     x->capacity = capacity;
@@ -430,7 +443,7 @@ pack_answer pack_exact_run(pack_exact *x, uint64_t capacity, pack_preference pre
     x->trailed = x->list_top = 0;
     memset(x->floor, 0, ((size_t)p->n + 1) * sizeof(*x->floor));
     memset(x->placed, 0, ((size_t)p->n + 1) * sizeof(*x->placed));
-    if (!reserve_lists(x, (size_t)p->n + 1) || !rank_buffers(x, preference))
+    if (!reserve_lists(x, (size_t)p->n + 1) || !rank_buffers(x, preference, round))
         return PACK_NO_MEMORY;
     for (uint32_t i = 0; i < p->n; i++)
         if (p->size[i] > capacity)

@@ -30,8 +30,9 @@ bool pack_exact_fits(const pack_problem *p);
 pack_exact *pack_exact_new(const pack_problem *p);
 void pack_exact_free(pack_exact *x);
 
-/* At most `limit` steps (neighbours and memberships read), added to *steps. */
-pack_answer pack_exact_run(pack_exact *x, uint64_t capacity, pack_preference preference, uint64_t limit,
-                           uint64_t *offsets, uint64_t *steps);
+/* Looks for a placement no higher than capacity. A round above 0 disturbs the preference, each in its own way: a search
+ * that went wrong early is better begun anew than continued. At most `limit` steps (neighbours and memberships read), added to *steps. */
+pack_answer pack_exact_run(pack_exact *x, uint64_t capacity, pack_preference preference, uint32_t round,
+                           uint64_t limit, uint64_t *offsets, uint64_t *steps);
 
 #endif

@@ -131,8 +131,8 @@ bool pack_order(const pack_problem *p, tn_pack_member member, uint32_t *order)
         case TN_PACK_BY_LIFETIME:
             key = pair(p->length[i], p->size[i]);
             break;
-        case TN_PACK_BY_PRESSURE: /* those of the fullest sections, in steps of 1/64 of the bound */
-            key = pair(peak[i] / (p->bound / 64 + 1), p->size[i]);
+        case TN_PACK_BY_PRESSURE: /* those of the fullest sections, in steps of an eighth of the bound */
+            key = pair(peak[i] / (p->bound / 8 + 1), p->size[i]);
             break;
         case TN_PACK_BY_BIRTH:
         case TN_PACK_ONLINE:
