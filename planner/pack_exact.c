@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/pack_order.h"
+
 enum { MAX_BUFFERS = 8192, MAX_WORK = 1 << 22 };
 
 typedef struct undo {
@@ -384,19 +386,6 @@ static bool solve(pack_exact *x, size_t list, uint32_t count)
     return good;
 }
 
-typedef struct keyed {
-    unsigned __int128 key;
-    uint32_t i;
-} keyed;
-
-static int compare_keys(const void *left, const void *right)
-{
-    const keyed *a = left, *b = right;
-    if (a->key != b->key)
-        return a->key > b->key ? -1 : 1;
-    return a->i < b->i ? -1 : a->i > b->i;
-}
-
 /* 0 to 7, so that a key grows by up to seven eighths; 0 in round 0. */
 static uint32_t noise(uint32_t round, uint32_t i)
 {
@@ -408,7 +397,7 @@ static uint32_t noise(uint32_t round, uint32_t i)
 static bool rank_buffers(pack_exact *x, pack_preference preference, uint32_t round)
 {
     const pack_problem *p = x->p;
-    keyed *keys = malloc(((size_t)p->n + 1) * sizeof(*keys));
+    pack_keyed *keys = malloc(((size_t)p->n + 1) * sizeof(*keys));
     if (!keys)
         return false;
     x->low_first = preference >= PACK_LOW_THEN_LARGE;
@@ -423,11 +412,11 @@ static bool rank_buffers(pack_exact *x, pack_preference preference, uint32_t rou
             key *= p->length[i] >> shift;
         else if (preference == PACK_LONG_FIRST || preference == PACK_LOW_THEN_LONG)
             key = p->length[i];
-        keys[i] = (keyed){key * (8 + noise(round, i)), i};
+        keys[i] = (pack_keyed){key * (8 + noise(round, i)), i};
     }
-    qsort(keys, p->n, sizeof(*keys), compare_keys);
+    pack_sort_keyed(keys, p->n, x->lists); /* which has room, and is filled only later */
     for (uint32_t k = 0; k < p->n; k++)
-        x->rank[keys[k].i] = k;
+        x->rank[x->lists[k]] = k;
     free(keys);
     return true;
 }
