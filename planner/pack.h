@@ -65,7 +65,7 @@ typedef enum tn_pack_member {
 const char *tn_pack_member_name(tn_pack_member member);
 
 typedef struct tn_pack_options {
-    uint64_t steps;       /* the most work to do; 0 is TN_PACK_DEFAULT_STEPS. The greedy members always run where they are cheap */
+    uint64_t steps;       /* the most work to do; 0 is TN_PACK_DEFAULT_STEPS. Up to 4096 buffers all greedy members run in any case */
     uint64_t lower_bound; /* a bound that the caller can prove, 0 where he has none */
     bool greedy_only;     /* neither search: the best member, quickly */
 } tn_pack_options;

@@ -1,8 +1,9 @@
-/* The exact search, asked for lower and lower placements with more and more steps. */
+/* The exact search, asked for lower and lower placements with more and more steps. Short runs and many of them: which of the
+ * preferences and disturbances leads somewhere differs from problem to problem, and mostly shows early. */
 #include "planner/pack_exact.h"
 #include "planner/pack_search.h"
 
-enum { FIRST_LIMIT = 1 << 21, QUARTERS = 4 };
+enum { FIRST_LIMIT = 1 << 18, GRADES = 8 };
 
 /* All preferences at one capacity. A proof raises the bound, a placement lowers the height. */
 static pack_answer ask(pack_state *s, pack_exact *x, uint64_t capacity, uint32_t round, uint64_t limit, uint64_t end)
@@ -28,15 +29,15 @@ static pack_answer ask(pack_state *s, pack_exact *x, uint64_t capacity, uint32_t
  * again from the new height. */
 static bool descend(pack_state *s, pack_exact *x, uint32_t round, uint64_t limit, uint64_t end)
 {
-    for (uint32_t quarter = QUARTERS; quarter-- > 0;) {
+    for (uint32_t grade = GRADES; grade-- > 0;) {
         uint64_t low = s->bound > s->target ? s->bound : s->target;
         if (s->height <= low || s->steps >= end)
             break;
-        pack_answer answer = ask(s, x, low + (s->height - 1 - low) / QUARTERS * quarter, round, limit, end);
+        pack_answer answer = ask(s, x, low + (s->height - 1 - low) / GRADES * grade, round, limit, end);
         if (answer == PACK_NO_MEMORY)
             return false;
         if (answer == PACK_FOUND)
-            quarter = QUARTERS;
+            grade = GRADES;
     }
     return true;
 }
@@ -50,7 +51,7 @@ tn_pack_error pack_close(pack_state *s, uint64_t limit)
     bool good = x != NULL;
     uint64_t run = FIRST_LIMIT;
     uint64_t half = s->steps + limit / 2;
-    for (uint32_t round = 0; good && s->height > low && s->steps < half; round++, run *= 2) {
+    for (uint32_t round = 0; good && s->height > low && s->steps < half; round++, run += run / 4) {
         good = descend(s, x, round, run, half);
         low = s->bound > s->target ? s->bound : s->target;
     }

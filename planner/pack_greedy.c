@@ -5,6 +5,9 @@
 #include "planner/pack_order.h"
 #include "planner/pack_search.h"
 
+/* Up to so many buffers a placement takes milliseconds, and all members run whatever the limit. */
+enum { CHEAP = 4096 };
+
 void pack_state_offer(pack_state *s, tn_pack_member member, uint64_t height)
 {
     if (height < s->heights[member])
@@ -50,7 +53,7 @@ tn_pack_error pack_greedy(pack_state *s, uint64_t limit)
         bool tight = member == TN_PACK_ONLINE, hinted = member == TN_PACK_HINTS;
         if (hinted && !has_hints(p))
             continue;
-        if (s->height <= s->target || (s->height != UINT64_MAX && s->steps >= end))
+        if (s->height <= s->target || (s->height != UINT64_MAX && s->steps >= end && p->n > CHEAP))
             break;
         uint64_t before = s->height;
         good = pack_order(p, member, s->order);
