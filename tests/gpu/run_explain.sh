@@ -47,8 +47,7 @@ hidden() {
 	cat "$out/$name.table.txt"
 }
 
-engine=$programs/explain_engine
-[ -x "$engine" ] || engine=$here/explain_engine
+engine=$(built explain_engine) || exit 2
 torch=$scripts/torch_model.py
 
 explain cublas_static 40 "$toolkit_path" "$programs/cublas_gemm_static"

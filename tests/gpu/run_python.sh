@@ -9,6 +9,7 @@ export STAND_SECONDS=${STAND_SECONDS:-100}
 . "$(dirname "$(readlink -f "$0")")/suite.sh"
 
 program=$here/frameworks/torch_callers.py
+chains=$(built chains) || exit 2
 path=${LD_LIBRARY_PATH:-}
 python3 -VV | sed 's/^/# /'
 
@@ -41,7 +42,7 @@ if ! run 30 probe gcc -O2 -shared -fPIC "-I$include" "$here/probe.c" -o "$probe/
 fi
 if [ -f "$probe/probe.so" ]; then
 	LD_LIBRARY_PATH=$toolkit_path run 60 random env PYTHONPATH="$probe" "$tool/tenure" record -q -o "$out/random_run" -- python3 "$here/random_calls.py" 20000 3 11 "$out/random.expected"
-	"$here/chains" "$out/random_run" | sort -n >"$out/random.got"
+	"$chains" "$out/random_run" | sort -n >"$out/random.got"
 	sort -n "$out/random.expected" >"$out/random.wanted"
 	lines=$(wc -l <"$out/random.wanted")
 	if [ "$lines" -ge 20000 ] && cmp -s "$out/random.got" "$out/random.wanted"; then

@@ -6,8 +6,8 @@ set -u
 export STAND_SECONDS=${STAND_SECONDS:-200}
 # shellcheck source=tests/gpu/suite.sh
 . "$(dirname "$(readlink -f "$0")")/suite.sh"
-suite=$here/tiers_suite
-vmm=$here/tiers_vmm
+suite=$(built tiers_suite) || exit 2
+vmm=$(built tiers_vmm) || exit 2
 
 # checks LABEL: the lines of OUT/LABEL.out count, and so does an end without them.
 checks() {

@@ -95,6 +95,17 @@ fi
 echo "# $(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | head -1)"
 echo "# $(uname -sr), $(getconf GNU_LIBC_VERSION 2>/dev/null), $(date -u +%Y-%m-%dT%H:%M:%SZ)"
 
+# built NAME: where a program stands that no machine with a GPU can build: in the folder that was given, or beside this suite, whichever copy
+# of the suite was started. Ends the suite where it is in neither.
+built() {
+	local folder
+	for folder in "$stage/tests/gpu" "$here"; do
+		[ -x "$folder/$1" ] && { echo "$folder/$1"; return 0; }
+	done
+	echo "$0: no $1 in $stage/tests/gpu; run scripts/stage where the project is built, and give its folder" >&2
+	return 1
+}
+
 without_memory() {
 	grep -v '^phase=.*used_mib' "$out/$1.out"
 }
