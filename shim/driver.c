@@ -83,10 +83,10 @@ static void look_up(void *handle, tn_driver_functions *fn)
 void tn_driver_hot(void)
 {
     tn_hot *hot = tn_hot_page;
-    hot->launch[TN_SHORT_cuLaunchKernel] = (void (*)(void))tn_real.cuLaunchKernel;
-    hot->launch[TN_SHORT_cuLaunchKernel_ptsz] = (void (*)(void))tn_real.cuLaunchKernel_ptsz;
-    hot->launch[TN_SHORT_cuLaunchKernelEx] = (void (*)(void))tn_real.cuLaunchKernelEx;
-    hot->launch[TN_SHORT_cuLaunchKernelEx_ptsz] = (void (*)(void))tn_real.cuLaunchKernelEx_ptsz;
+#define TN_DRIVER(...)
+#define TN_LAUNCH(variant, name, ...) hot->launch[TN_SHORT_##name] = (void (*)(void))tn_real.name;
+#include "shim/api_driver_work.def"
+#undef TN_DRIVER
     hot->get_current = (int (*)(void **))(void (*)(void))tn_real.cuCtxGetCurrent;
 }
 

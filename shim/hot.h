@@ -5,6 +5,7 @@
 #define TENURE_SHIM_HOT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/api.h"
@@ -17,7 +18,13 @@
 #endif
 
 /* The launches that may go the short way: their real functions are on the page's first line. */
-enum { TN_SHORT_cuLaunchKernel, TN_SHORT_cuLaunchKernel_ptsz, TN_SHORT_cuLaunchKernelEx, TN_SHORT_cuLaunchKernelEx_ptsz, TN_SHORT_COUNT };
+enum {
+#define TN_DRIVER(...)
+#define TN_LAUNCH(variant, name, ...) TN_SHORT_##name,
+#include "shim/api_driver_work.def"
+#undef TN_DRIVER
+    TN_SHORT_COUNT
+};
 
 /* A row of the API table, as far as entering and leaving its hook depends on it, in one byte, so that rows that are called together
  * share a line: TN_LEVEL_* in the lowest three bits, and */
@@ -44,6 +51,8 @@ typedef struct tn_hot {
     /* Functions launched lately, each at a place of its own: a decode step launches few over and over. */
     _Alignas(64) _Atomic uint64_t known[TN_KNOWN];
 } tn_hot;
+
+_Static_assert(offsetof(tn_hot, attention) <= 64, "all that a short launch reads, but the function itself, is on one line");
 
 extern tn_hot tn_hot_pages;
 #define tn_hot_page (&tn_hot_pages)

@@ -32,7 +32,15 @@ static int is_first_launch(uint64_t function)
 
 static int is_short_row(int api)
 {
-    return api == TN_API_cuLaunchKernel || api == TN_API_cuLaunchKernel_ptsz || api == TN_API_cuLaunchKernelEx || api == TN_API_cuLaunchKernelEx_ptsz;
+    switch (api) {
+#define TN_DRIVER(...)
+#define TN_LAUNCH(variant, name, ...) case TN_API_##name:
+#include "shim/api_driver_work.def"
+#undef TN_DRIVER
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 int rec_launch_part(tn_thread *t, tn_event *e)
