@@ -1,11 +1,13 @@
 /* Launches that come the short way and what must keep one from it: another stream, another context under the same default stream,
  * the per-thread default stream, an event between, a capture, another thread, a refusal, an unloaded module, a forked child. */
+#define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define REST_US 20000 /* check_short_way.c knows it */
 #define MUST(call) failures += (call) != CUDA_SUCCESS
 
 CUresult cuLaunchKernel_ptsz(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
@@ -75,7 +77,9 @@ int main(void)
     MUST(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
 
-    launch(f, NULL, 5); /* stream 1 of what is launched into: 5 */
+    launch(f, NULL, 4);
+    usleep(REST_US);
+    launch(f, NULL, 1); /* stream 1 of what is launched into: 5 */
     launch(f, s, 4);    /* 2: 4 */
     for (int i = 0; i < 3; i++) {
         launch(f, NULL, 1); /* 1: 8 */
@@ -124,11 +128,17 @@ int main(void)
     int status = 0;
     waitpid(child, &status, 0);
 
+    /* While managed memory lives any launch may move its pages. */
+    MUST(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
+    launch(f, NULL, 4); /* 1: 27 */
+    MUST(cuMemFree(p));
+    launch(f, NULL, 4); /* 1: 31 */
+
     MUST(cuCtxSynchronize());
     MUST(cuModuleUnload(module));
     MUST(cuModuleLoadData(&again, ptx));
     MUST(cuModuleGetFunction(&f, again, "other"));
-    launch(f, NULL, 2); /* 1: 25; a first, also where the handle is the old one */
+    launch(f, NULL, 2); /* 1: 33; a first, also where the handle is the old one */
     printf("failures=%d refused=%d child=%d\n", failures, refused, WEXITSTATUS(status));
     return 0;
 }

@@ -7,11 +7,13 @@
  *   print:TEXT    a line on standard output, flushed; warn:TEXT on standard error; raw:TEXT without a newline
  *   sleep:MS      no CUDA call for so long
  *   work:MS       a small allocation and free every 5 ms for so long
+ *   launch:MS     a kernel every millisecond for so long, and no other call
  *   listen:PORT   listens on 127.0.0.1 from here on and answers HTTP with 200
  *   fork          goes on in two processes
  *   mark:TEXT, phase:N   by tenure.h; what they answered is printed
  *   kill:N        sends itself signal N; exit:N leaves by _exit; wait waits for SIGTERM and then ends well */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <tenure.h>
 
@@ -55,6 +58,26 @@ static void loop(long n, long ms)
         cudaFree(take(4096));
         if (ms)
             rest(ms);
+    }
+}
+
+static void launch(long ms)
+{
+    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n  ret;\n}\n";
+    cudaLibrary_t library;
+    cudaKernel_t kernel;
+    /* The driver's: the fake runtime makes other calls of the driver around its own. */
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    __typeof__(&cuLaunchKernel) launch_kernel = driver ? (__typeof__(&cuLaunchKernel))dlsym(driver, "cuLaunchKernel") : NULL;
+    if (!launch_kernel)
+        exit(96);
+    if (cudaLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0) != cudaSuccess ||
+        cudaLibraryGetKernel(&kernel, library, "nothing") != cudaSuccess)
+        exit(94);
+    for (long i = 0; i < ms && !told_to_end; i++) {
+        if (launch_kernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL) != CUDA_SUCCESS)
+            exit(95);
+        rest(1);
     }
 }
 
@@ -128,6 +151,8 @@ static void do_one(const char *what)
         rest(n);
     } else if (IS("work")) {
         loop(n / 5, 5);
+    } else if (IS("launch")) {
+        launch(n);
     } else if (IS("listen")) {
         listen_on(n);
     } else if (IS("fork")) {

@@ -30,6 +30,15 @@ same first_uses_were_before "$(serving one first_uses)" 0
 same device_was_read "$(json one '[.phases[:4][].devices[0].used_bytes | . > 500000000] | all')" true
 same nothing_dropped "$(json one .dropped_events)" 0
 
+# ---- a process that only launches: nearly all of that goes the short way (shim/launch.h)
+begin launching -- prog_serve alloc:1 print:launching launch:100000
+wait_for 10 grep -q launching launching.out
+sleep 0.3
+tenure ctl -w 5 launching phase serving
+same launching_takes_it "$?" 0
+kill "$(program_of launching)"
+wait $PID
+
 # ---- a process that makes no CUDA call for a while: the command's own time counts
 begin idle -- prog_serve alloc:1 print:idle sleep:1500 loop:3
 wait_for 10 grep -q idle idle.out
