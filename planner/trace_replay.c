@@ -441,6 +441,8 @@ static void take_query(replay *r)
 
 static void take_phase(replay *r)
 {
+    if (r->e->kind > TN_PHASE_SERVING) /* of a later journal */
+        return;
     tn_trace_phase *p = TN_TRACE_PUSH(r->p->phases, r->p->phase_count);
     if (!p)
         r->error = TN_E_NOMEM;

@@ -228,6 +228,17 @@ START_TEST(exports_captures_attributes_and_graphs_mark_their_blocks)
 }
 END_TEST
 
+START_TEST(a_phase_of_a_later_journal_is_passed_over)
+{
+    program p = program_begin(1);
+    take(&p, DEVICE, 1, A, 8192);
+    other(&p, (tn_event){.type = TN_EV_PHASE, .kind = TN_PHASE_SERVING + 1});
+    tn_trace *t = trace_of(&p);
+    ck_assert_uint_eq(t->processes[0].phase_count, 0);
+    tn_trace_free(t);
+}
+END_TEST
+
 START_TEST(a_released_handle_lives_while_it_is_mapped)
 {
     program p = program_begin(1);
@@ -308,6 +319,7 @@ int main(void)
     tcase_add_test(c, a_plain_block_freed_in_stream_order_waits_for_that_stream);
     tcase_add_test(c, a_reset_ends_what_is_not_stream_ordered);
     tcase_add_test(c, exports_captures_attributes_and_graphs_mark_their_blocks);
+    tcase_add_test(c, a_phase_of_a_later_journal_is_passed_over);
     tcase_add_test(c, a_released_handle_lives_while_it_is_mapped);
     tcase_add_test(c, the_order_in_which_runs_are_given_does_not_show);
     tcase_add_test(c, what_cannot_be_read_is_named_in_one_sentence);
