@@ -11,7 +11,8 @@
 #include "planner/stacks.h"
 
 #define BUMP_LOSS 16u
-/* More blocks alive at once than this are not laid out together. */
+/* More blocks alive at once than this are not laid out together, and then half as many: packing brings little there, and is not worth the time
+ * of the most that can be. */
 #define PACKED_BLOCKS_MAX 512u
 
 /* ---- the driver's ---- */
@@ -100,6 +101,7 @@ static int is_weight_like(const tn_unit *u)
 static int is_async(const tn_unit *u) { return u->family == TN_FAMILY_ASYNC && !u->held; }
 static int is_device(const tn_unit *u) { return u->family == TN_FAMILY_DEVICE; }
 static int is_async_family(const tn_unit *u) { return u->family == TN_FAMILY_ASYNC; }
+static int is_pinned_to_stay(const tn_unit *u) { return u->family == TN_FAMILY_PINNED && !u->within_loading; }
 
 static tn_error choose_t1(tn_section *s, uint8_t *open, uint8_t *chosen)
 {
@@ -294,28 +296,32 @@ static int by_weight(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Where there are too many blocks to lay out, those that weigh most are packed and the rest keep what they have. */
-static tn_error limit_packed(tn_section *s, uint8_t *open, int (*fits)(const tn_unit *u))
+/* Where more than `most` blocks would be laid out, sites that have `kept` together are, those that weigh most; the rest keep what they have. */
+static tn_error limit_packed(tn_section *s, uint8_t *open, int (*fits)(const tn_unit *u), uint64_t most, uint64_t kept)
 {
     weight *weights = malloc((s->unit_count + 1) * sizeof *weights);
     size_t count = 0;
-    uint64_t blocks = 0;
+    uint64_t packed = 0, all = 0;
     if (!weights)
         return TN_E_NOMEM;
-    for (uint32_t i = 0; i < s->unit_count; i++)
-        if (open[i] && fits(&s->units[i]))
-            weights[count++] = (weight){.bytes = s->units[i].live_bytes, .unit = i};
+    for (uint32_t i = 0; i < s->unit_count; i++) {
+        if (!open[i] || !fits(&s->units[i]))
+            continue;
+        weights[count++] = (weight){.bytes = s->units[i].live_bytes, .unit = i};
+        all += s->units[i].live_blocks;
+    }
     if (count)
         qsort(weights, count, sizeof *weights, by_weight);
-    uint64_t all = 0;
-    for (size_t i = 0; i < count; i++)
-        all += s->units[weights[i].unit].live_blocks;
-    for (size_t i = 0; i < count && all > PACKED_BLOCKS_MAX; i++) {
+    for (size_t i = 0; i < count && all > most; i++) {
         tn_unit *u = &s->units[weights[i].unit];
-        blocks += u->live_blocks;
-        if (blocks <= PACKED_BLOCKS_MAX / 2) /* it brings little then, and is not worth the time of the most that can be */
+        if (packed + u->live_blocks <= kept) {
+            packed += u->live_blocks;
             continue;
-        decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest), "there are too many sites to lay out together, and this one is among the lighter");
+        }
+        if (u->family == TN_FAMILY_PINNED)
+            decide(u, TN_D_NATIVE, u->backed_bytes, TN_REASON_TOO_MANY);
+        else
+            decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest), TN_REASON_TOO_MANY);
         open[weights[i].unit] = 0;
     }
     free(weights);
@@ -419,9 +425,12 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     if (error == TN_OK) {
         took_t3 = choose_t3(s, open, chosen, is_device);
         took_t3 |= choose_t3(s, open, chosen, is_async_family);
-        error = limit_packed(s, open, is_device);
+        error = limit_packed(s, open, is_device, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
         if (error == TN_OK)
-            error = limit_packed(s, open, is_async_family);
+            error = limit_packed(s, open, is_async_family, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
+        /* There is no T3 of pinned memory: as many as can be. */
+        if (error == TN_OK)
+            error = limit_packed(s, open, is_pinned_to_stay, TN_LAYOUT_SLOTS_MAX, TN_LAYOUT_SLOTS_MAX);
     }
     if (error == TN_OK) {
         if (took_t3) { /* what is left has another highest point */

@@ -4,6 +4,9 @@
 
 #include "planner/section.h"
 
+/* The reason of a site that is not packed because of how many blocks there are, not because of its history. */
+#define TN_REASON_TOO_MANY "too many blocks are alive at once to lay them all out together"
+
 /* What a rule says of a site: TN_D_COUNT nothing, else the discipline; *rule receives the rule's text for the plan, borrowed. */
 typedef tn_discipline (*tn_rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
 

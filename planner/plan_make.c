@@ -298,8 +298,11 @@ tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_
         *out = plan;
         return TN_OK;
     }
-    if (message[0] == 0)
-        snprintf(message, TN_PLAN_MESSAGE, error == TN_E_LIMIT ? "the sites need more slots than can be laid out together" : "no memory left to make the plan");
+    if (message[0] == 0 && error == TN_E_LIMIT)
+        snprintf(message, TN_PLAN_MESSAGE, "more than %u slots would have to be laid out together: fewer size classes (--classes), or a rule that sets some sites apart "
+                                           "(native, T3), would do", TN_LAYOUT_SLOTS_MAX);
+    else if (message[0] == 0)
+        snprintf(message, TN_PLAN_MESSAGE, "no memory left to make the plan");
     tn_plan_free(plan);
     return error;
 }

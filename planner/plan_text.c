@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "planner/classify.h"
+
 static const char *mib(uint64_t bytes, char out[32])
 {
     uint64_t thousandths = (bytes >> 20) * 1000 + ((bytes & ((1u << 20) - 1)) * 1000 >> 20);
@@ -130,6 +132,23 @@ static void print_varying(const tn_plan_section *s, FILE *out)
                 mib(largest->largest, a));
 }
 
+/* Sites whose blocks were too many to be packed. */
+static void print_apart(const tn_plan_section *s, FILE *out)
+{
+    uint64_t count = 0, bytes = 0;
+    char a[32];
+    for (size_t i = 0; i < s->row_count; i++) {
+        if (strcmp(s->rows[i].reason, TN_REASON_TOO_MANY) != 0)
+            continue;
+        count++;
+        bytes += s->rows[i].capacity;
+    }
+    if (count)
+        fprintf(out, "  %" PRIu64 " site%s, %s MiB, share%s no addresses: too many blocks are alive at once to lay them all out together.\n"
+                     "  A rule (packed, or T5b for pinned memory) has a site laid out all the same.\n",
+                count, count == 1 ? "" : "s", mib(bytes, a), count == 1 ? "s" : "");
+}
+
 static void print_section(const tn_plan_section *s, FILE *out)
 {
     uint64_t native = 0;
@@ -146,6 +165,7 @@ static void print_section(const tn_plan_section *s, FILE *out)
         fprintf(out, "  no memory query sizes the largest pool\n");
     if (s->graph_execs)
         fprintf(out, "  graph execs at once: %" PRIu64 "\n", s->graph_execs);
+    print_apart(s, out);
     print_varying(s, out);
 }
 

@@ -1,0 +1,117 @@
+/* Plans of more blocks than are laid out together: which sites are packed all the same, and what is said of the others. */
+#define _GNU_SOURCE
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/plan_check.h"
+#include "planner/plan_text.h"
+#include "tests/planner/plan_test.h"
+
+#define A 0x7f0000000000u
+#define MIB ((uint64_t)1 << 20)
+
+/* `count` blocks of two sizes, alive together. */
+static void take_many(program *p, uint8_t kind, uint32_t site, unsigned count, uint64_t bytes)
+{
+    for (unsigned i = 0; i < count; i++)
+        take(p, kind, site, A + ((uint64_t)site << 36) + i * 4 * MIB, i % 2 ? bytes : bytes / 2);
+}
+
+static void give_many(program *p, uint8_t kind, uint32_t site, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        give(p, kind, A + ((uint64_t)site << 36) + i * 4 * MIB);
+}
+
+static tn_plan *plan_of(program *p, tn_trace **trace)
+{
+    char message[TN_PLAN_MESSAGE];
+    tn_plan_options options = {.steps = 1000};
+    tn_plan *plan = NULL;
+    program_end(p, "one");
+    *trace = open_scratch();
+    tn_error error = tn_plan_make(*trace, &options, &plan, message);
+    ck_assert_msg(error == TN_OK, "%s", message);
+    ck_assert_msg(tn_plan_check(plan, message) == TN_OK, "%s", message);
+    return plan;
+}
+
+static const tn_plan_row *row_of(const tn_plan *plan, uint32_t site)
+{
+    const tn_plan_row *row = tn_plan_row_of(&plan->sections[0], 0x1000 + site, 0);
+    ck_assert_ptr_nonnull(row);
+    return row;
+}
+
+static void must_hold(const tn_plan *plan, const tn_trace *trace)
+{
+    tn_verdict v;
+    ck_assert_int_eq(tn_verify(plan, trace, NULL, NULL, &v), TN_OK);
+    ck_assert_uint_eq(v.excesses, 0);
+    tn_verdict_free(&v);
+}
+
+START_TEST(a_site_with_too_many_blocks_keeps_no_other_from_being_packed)
+{
+    static const struct { uint32_t site; unsigned count; uint64_t bytes; } sites[] = {{1, 300, 2 * MIB}, {2, 200, 131072}, {3, 100, 8192}};
+    program p = program_begin(1);
+    phase(&p, TN_PHASE_SERVING);
+    for (unsigned request = 0; request < 2; request++) {
+        for (unsigned i = 0; i < 3; i++)
+            take_many(&p, TN_KIND_DEVICE, sites[i].site, sites[i].count, sites[i].bytes);
+        for (unsigned i = 0; i < 3; i++)
+            give_many(&p, TN_KIND_DEVICE, sites[i].site, sites[i].count);
+    }
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t);
+    ck_assert_int_eq(row_of(plan, 1)->discipline, TN_D_T3);
+    ck_assert_int_eq(row_of(plan, 2)->discipline, TN_D_PACKED);
+    ck_assert_int_eq(row_of(plan, 3)->discipline, TN_D_T3);
+    must_hold(plan, t);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    tn_plan_print(plan, out);
+    fclose(out);
+    ck_assert_msg(strstr(text, "2 sites, 600.781 MiB, share no addresses: too many") != NULL, "%s", text);
+    free(text);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
+START_TEST(pinned_blocks_beyond_what_is_laid_out_stay_the_drivers)
+{
+    program p = program_begin(1);
+    phase(&p, TN_PHASE_SERVING);
+    take_many(&p, TN_KIND_PINNED, 1, 3000, 131072);
+    take_many(&p, TN_KIND_PINNED, 2, 10, 8192);
+    give_many(&p, TN_KIND_PINNED, 1, 3000);
+    give_many(&p, TN_KIND_PINNED, 2, 10);
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t);
+    ck_assert_int_eq(row_of(plan, 1)->discipline, TN_D_NATIVE);
+    ck_assert_int_eq(row_of(plan, 2)->discipline, TN_D_T5B);
+    must_hold(plan, t);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan limits");
+    TCase *c = tcase_create("plan limits");
+    tcase_set_timeout(c, 60);
+    tcase_add_checked_fixture(c, scratch_make, scratch_remove);
+    tcase_add_test(c, a_site_with_too_many_blocks_keeps_no_other_from_being_packed);
+    tcase_add_test(c, pinned_blocks_beyond_what_is_laid_out_stay_the_drivers);
+    suite_add_tcase(suite, c);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
