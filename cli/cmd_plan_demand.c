@@ -7,31 +7,18 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/option_value.h"
 #include "cli/state_folder.h"
 #include "planner/memory_section.h"
 #include "planner/memory_text.h"
 #include "planner/plan_json.h"
 #include "planner/reserve.h"
-#include "planner/size_text.h"
 
 typedef struct demand_options {
     const char *demand, *charges, *plan;
     uint64_t budget;
     int has_budget, remembered, json;
 } demand_options;
-
-static int take_budget(const char *text, demand_options *o)
-{
-    size_t at;
-    tn_size_error error = tn_size_read(text, strlen(text), &o->budget, &at);
-    if (error != TN_SIZE_OK) {
-        char sentence[200];
-        tn_size_explain(text, strlen(text), error, at, sentence, sizeof(sentence));
-        return cli_fail("plan", "--budget: %s", sentence);
-    }
-    o->has_budget = 1;
-    return -1;
-}
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, demand_options *o)
@@ -52,8 +39,9 @@ static int parse(int argc, char **argv, demand_options *o)
             o->demand = optarg;
             break;
         case BUDGET:
-            if ((code = take_budget(optarg, o)) >= 0)
+            if ((code = cli_size("plan", "--budget", optarg, &o->budget)) >= 0)
                 return code;
+            o->has_budget = 1;
             break;
         case CHARGES:
             o->charges = optarg;

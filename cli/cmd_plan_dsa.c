@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/option_value.h"
 #include "planner/pack.h"
 #include "planner/pack_check.h"
 #include "planner/pack_csv.h"
@@ -28,11 +29,10 @@ static int parse(int argc, char **argv, dsa_options *o)
                                             {"steps", required_argument, NULL, OPTION_STEPS},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    int c;
+    int c, code;
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
-        char *end;
         switch (c) {
         case OPTION_DSA:
             if (o->in)
@@ -43,10 +43,8 @@ static int parse(int argc, char **argv, dsa_options *o)
             o->out = optarg;
             break;
         case OPTION_STEPS:
-            errno = 0;
-            o->steps = strtoull(optarg, &end, 10);
-            if (*optarg < '0' || *optarg > '9' || *end || errno || o->steps == 0)
-                return cli_fail("plan", "--steps needs a number above 0, not %s", optarg);
+            if ((code = cli_number("plan", "--steps", optarg, 1, UINT64_MAX, &o->steps)) >= 0)
+                return code;
             break;
         case 'h':
             fputs(cmd_plan_help, stdout);
@@ -100,8 +98,7 @@ static int check(const tn_pack_csv *csv, const uint64_t *offsets, const tn_pack_
     tn_pack_verdict verdict = tn_pack_check(csv->buffers, csv->count, offsets, r->height, &fault);
     if (verdict == TN_PACK_HOLDS)
         return TN_EXIT_HOLDS;
-    cli_fail("plan", "the placement is refused by its own check: buffer %s %s", csv->names[fault.a], wrong[verdict]);
-    return TN_EXIT_FALLS_SHORT;
+    return cli_fail("plan", "the placement is refused by its own check, which is a fault of this program: buffer %s %s", csv->names[fault.a], wrong[verdict]);
 }
 
 int tn_cmd_plan_dsa(int argc, char **argv)

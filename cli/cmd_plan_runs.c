@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/option_value.h"
 #include "cli/plan_charges.h"
 #include "cli/plan_names.h"
 #include "planner/import_csv.h"
@@ -17,7 +18,6 @@
 #include "planner/plan_json.h"
 #include "planner/plan_text.h"
 #include "planner/rules.h"
-#include "planner/size_text.h"
 
 typedef struct plan_run_options {
     const char *output, *rules_path;
@@ -29,29 +29,6 @@ typedef struct plan_run_options {
     plan_charges *charges;
     tn_rules *rules;
 } plan_run_options;
-
-static int take_number(const char *option, const char *text, uint64_t least, uint64_t most, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    unsigned long long n = strtoull(text, &end, 10);
-    if (errno || *end || text[0] < '0' || text[0] > '9' || n < least || n > most)
-        return cli_fail("plan", "%s needs a whole number from %llu to %llu, not %s", option, (unsigned long long)least, (unsigned long long)most, text);
-    *out = n;
-    return -1;
-}
-
-static int take_size(const char *text, uint64_t *out)
-{
-    size_t at = 0;
-    tn_size_error error = tn_size_read(text, strlen(text), out, &at);
-    if (error != TN_SIZE_OK) {
-        char sentence[200];
-        tn_size_explain(text, strlen(text), error, at, sentence, sizeof sentence);
-        return cli_fail("plan", "--budget: %s", sentence);
-    }
-    return *out ? -1 : cli_fail("plan", "--budget 0 holds nothing");
-}
 
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, plan_run_options *o)
@@ -70,24 +47,25 @@ static int parse(int argc, char **argv, plan_run_options *o)
     while (code < 0 && (c = getopt_long(argc, argv, ":ho:", options, NULL)) != -1) {
         switch (c) {
         case BUDGET:
-            code = take_size(optarg, &o->plan.budget);
+            if ((code = cli_size("plan", "--budget", optarg, &o->plan.budget)) < 0 && o->plan.budget == 0)
+                code = cli_fail("plan", "--budget 0 holds nothing");
             break;
         case RULES:
             o->rules_path = optarg;
             break;
         case HEADROOM:
-            if ((code = take_number("--headroom", optarg, 1, 1000, &n)) < 0)
+            if ((code = cli_number("plan", "--headroom", optarg, 1, 1000, &n)) < 0)
                 o->plan.headroom = (uint32_t)n;
             break;
         case CLASSES:
-            if ((code = take_number("--classes", optarg, 1, 64, &n)) < 0)
+            if ((code = cli_number("plan", "--classes", optarg, 1, 64, &n)) < 0)
                 o->plan.classes_an_octave = (uint32_t)n;
             break;
         case STEPS:
-            code = take_number("--steps", optarg, 0, UINT64_C(1) << 50, &o->plan.steps);
+            code = cli_number("plan", "--steps", optarg, 0, UINT64_C(1) << 50, &o->plan.steps);
             break;
         case SECONDS:
-            if ((code = take_number("--symbol-seconds", optarg, 0, 1000000, &n)) < 0)
+            if ((code = cli_number("plan", "--symbol-seconds", optarg, 0, 1000000, &n)) < 0)
                 o->symbols.seconds = (double)n;
             break;
         case DEBUG_DIR:

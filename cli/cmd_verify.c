@@ -1,11 +1,11 @@
 /* tenure verify PLAN RUN: replays a run against a plan. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/option_value.h"
 #include "cli/plan_names.h"
 #include "planner/import_csv.h"
 #include "planner/plan_json.h"
@@ -40,19 +40,17 @@ static int parse(int argc, char **argv, verify_options *o)
                                             {"debug-dir", required_argument, NULL, DEBUG_DIR},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    int c;
+    uint64_t n;
+    int c, code;
     opterr = 0;
     optind = 1;
     while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-        char *end;
-        unsigned long n;
         switch (c) {
         case TOP:
         case SECONDS:
-            errno = 0;
-            n = strtoul(optarg, &end, 10);
-            if (errno || *end || optarg[0] < '0' || optarg[0] > '9')
-                return cli_fail("verify", "%s needs a number, not %s", c == TOP ? "--top" : "--symbol-seconds", optarg);
+            code = cli_number("verify", c == TOP ? "--top" : "--symbol-seconds", optarg, 0, c == TOP ? SIZE_MAX : 1000000, &n);
+            if (code >= 0)
+                return code;
             if (c == TOP)
                 o->top = n;
             else

@@ -50,7 +50,7 @@ run "$TENURE" plan --dsa five.csv --dsa more.csv
 refused one_dsa 2 '*--dsa takes one file*'
 for bad in 0 x -1 99999999999999999999; do
     run "$TENURE" plan --dsa five.csv --steps $bad
-    refused "steps_$bad" 2 "*--steps needs a number above 0, not $bad*"
+    refused "steps_$bad" 2 "*--steps needs a whole number from 1 on, not $bad*"
 done
 run "$TENURE" plan --dsa five.csv --frobnicate
 refused unknown_option 2 '*unknown option --frobnicate*'
