@@ -1,6 +1,6 @@
 /* Fuzzing MiniMalloc files: what is read can be written and read again, is packed by a little work, and holds; what is
  * refused has one sentence.
- * sources: planner/pack*.c */
+ * sources: planner/pack*.c planner/text_file.c */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

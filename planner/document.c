@@ -45,9 +45,7 @@ void tn_document_say(const char *name, const tn_node *node, char message[TN_DOCU
     va_start(args, format);
     vsnprintf(message + used, TN_DOCUMENT_MESSAGE - used, format, args);
     va_end(args);
-    for (char *c = message; *c; c++) /* what is quoted may hold anything: a tag's %0a, a path */
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    tn_text_mask(message); /* what is quoted may hold anything: a tag's %0a, a path */
 }
 
 static bool fail(building *b, tn_document_error error, const yaml_mark_t *mark, const char *format, ...)

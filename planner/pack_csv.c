@@ -2,11 +2,12 @@
 #define _GNU_SOURCE
 #include "planner/pack_csv.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "planner/text_file.h"
 
 typedef enum column { ID, LOWER, UPPER, SIZE, ALIGNMENT, GAPS, HINT, OFFSET, COLUMNS } column;
 
@@ -365,26 +366,12 @@ bool tn_pack_csv_read(const char *path, tn_pack_csv *csv, char message[TN_PACK_C
 {
     reader r = {.name = path, .message = message, .csv = csv};
     char *bytes = NULL;
-    size_t length = 0, room = 0, got = 1;
+    size_t length = 0;
     memset(csv, 0, sizeof(*csv));
-    FILE *file = fopen(path, "rbe");
-    if (!file)
-        return refuse(&r, "the file cannot be opened: %s", strerror(errno));
-    while (got > 0) {
-        if (length == room) {
-            room = room ? 2 * room : 65536;
-            char *more = realloc(bytes, room);
-            if (!more)
-                break;
-            bytes = more;
-        }
-        got = fread(bytes + length, 1, room - length, file);
-        length += got;
-    }
-    int error = got > 0 ? ENOMEM : ferror(file) ? errno : 0;
-    fclose(file);
-    bool good = error ? refuse(&r, "the file cannot be read: %s", strerror(error))
-                      : tn_pack_csv_parse(bytes, length, path, csv, message);
+    int error = tn_text_file_read(path, SIZE_MAX, &bytes, &length);
+    if (error)
+        return refuse(&r, "the file cannot be read: %s", strerror(error));
+    bool good = tn_pack_csv_parse(bytes, length, path, csv, message);
     free(bytes);
     return good;
 }

@@ -10,6 +10,7 @@
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/plan_shape.h"
+#include "planner/text_file.h"
 
 /* A file larger than this is no plan. */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
@@ -33,6 +34,7 @@ static void fail(read_state *r, tn_error error, const char *format, ...)
     va_end(args);
     r->error = error;
     snprintf(r->message, TN_PLAN_MESSAGE, "%s: %s %s", r->name, r->place[0] ? r->place : "the document", what);
+    tn_text_mask(r->message);
 }
 
 /* Goes into a key or an element; returns what leaves it again. */
@@ -129,7 +131,6 @@ static void read_list(read_state *r, const json_t *value, const tn_shape_field *
 
 static void read_value(read_state *r, const json_t *value, const tn_shape_field *f, void *object)
 {
-    static const char *const phases[] = {"loading", "planning", "serving"};
     char *at = (char *)object + f->offset;
     switch (f->type) {
     case TN_SHAPE_U64:
@@ -167,9 +168,9 @@ static void read_value(read_state *r, const json_t *value, const tn_shape_field 
         break;
     case TN_SHAPE_PHASE:
         *(uint8_t *)at = 0;
-        while (*(uint8_t *)at < 3 && strcmp(read_text(r, value), phases[*(uint8_t *)at]) != 0)
+        while (*(uint8_t *)at < TN_SHAPE_PHASES && strcmp(read_text(r, value), tn_shape_phases[*(uint8_t *)at]) != 0)
             ++*(uint8_t *)at;
-        if (*(uint8_t *)at == 3)
+        if (*(uint8_t *)at == TN_SHAPE_PHASES)
             fail(r, TN_E_FORMAT, "is not loading, planning or serving");
         break;
     case TN_SHAPE_FINENESS:
@@ -242,6 +243,7 @@ tn_error tn_plan_parse(const char *text, size_t bytes, const char *name, tn_plan
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &json_error);
     if (!root) {
         snprintf(message, TN_PLAN_MESSAGE, "%s:%d:%d: %s", name, json_error.line, json_error.column, json_error.text);
+        tn_text_mask(message);
         return json_error_code(&json_error) == json_error_out_of_memory ? TN_E_NOMEM : TN_E_FORMAT;
     }
     r.plan = tn_plan_new();
@@ -266,36 +268,15 @@ tn_error tn_plan_parse(const char *text, size_t bytes, const char *name, tn_plan
 
 tn_error tn_plan_read(const char *path, tn_plan **out, char message[TN_PLAN_MESSAGE])
 {
-    FILE *in = fopen(path, "re");
     char *text = NULL;
-    size_t bytes = 0, room = 0, got = 1;
+    size_t bytes = 0;
+    int code = tn_text_file_read(path, FILE_BYTES_MAX, &text, &bytes);
     *out = NULL;
-    if (!in) {
-        snprintf(message, TN_PLAN_MESSAGE, "%s: %s", path, strerror(errno));
-        return TN_E_OPEN;
+    if (code) {
+        snprintf(message, TN_PLAN_MESSAGE, "%s: %s", path, code == ENOMEM ? "it does not fit into memory" : strerror(code));
+        return code == ENOMEM ? TN_E_NOMEM : TN_E_OPEN;
     }
-    tn_error error = TN_OK;
-    errno = 0;
-    while (error == TN_OK && got > 0) {
-        if (bytes == room) {
-            char *grown = room > FILE_BYTES_MAX ? NULL : realloc(text, room ? room * 2 : 65536);
-            if (!grown) {
-                error = TN_E_NOMEM;
-                break;
-            }
-            text = grown;
-            room = room ? room * 2 : 65536;
-        }
-        got = fread(text + bytes, 1, room - bytes, in);
-        bytes += got;
-    }
-    if (error == TN_OK && ferror(in))
-        error = TN_E_IO;
-    if (error != TN_OK)
-        snprintf(message, TN_PLAN_MESSAGE, "%s: %s", path, error == TN_E_IO ? strerror(errno) : "it does not fit into memory");
-    fclose(in);
-    if (error == TN_OK)
-        error = tn_plan_parse(text, bytes, path, out, message);
+    tn_error error = tn_plan_parse(text, bytes, path, out, message);
     free(text);
     return error;
 }

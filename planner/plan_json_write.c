@@ -5,8 +5,6 @@
 #include "planner/plan_json.h"
 #include "planner/plan_shape.h"
 
-static const char *const phase_names[] = {"loading", "planning", "serving"};
-
 static void put_text(FILE *out, const char *text)
 {
     putc('"', out);
@@ -114,7 +112,7 @@ static void put_value(FILE *out, const void *object, const tn_shape_field *f, in
         break;
     case TN_SHAPE_PHASE:
         n = number_at(object, f);
-        put_text(out, n < sizeof(phase_names) / sizeof(phase_names[0]) ? phase_names[n] : "unknown");
+        put_text(out, n < TN_SHAPE_PHASES ? tn_shape_phases[n] : "unknown");
         break;
     case TN_SHAPE_FINENESS:
         n = number_at(object, f);

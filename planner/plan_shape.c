@@ -1,6 +1,7 @@
 /* The tables, innermost first. */
 #include "planner/plan_shape.h"
 
+#include "ledger/journal_format.h"
 #include "planner/plan.h"
 
 #define FIELD(type_, struct_, member, name_, ...) {.name = name_, .type = TN_SHAPE_##type_, .offset = offsetof(struct_, member), __VA_ARGS__}
@@ -8,6 +9,8 @@
     {.name = name_, .type = TN_SHAPE_##type_, .offset = offsetof(struct_, member), .count_offset = offsetof(struct_, counter), __VA_ARGS__}
 #define SHAPE(fields_, struct_, line) {fields_, sizeof(fields_) / sizeof((fields_)[0]), sizeof(struct_), line}
 #define OPTIONAL .flags = TN_SHAPE_OPTIONAL
+
+const char *const tn_shape_phases[TN_SHAPE_PHASES] = {[TN_PHASE_LOADING] = "loading", [TN_PHASE_PLANNING] = "planning", [TN_PHASE_SERVING] = "serving"};
 
 static const tn_shape_field frame_fields[] = {
     FIELD(TEXT, tn_plan_frame, function, "function", OPTIONAL),

@@ -23,6 +23,9 @@ typedef enum tn_shape_type {
 
 enum { TN_SHAPE_OPTIONAL = 1 /* left out where zero, NULL, or empty */, TN_SHAPE_IF_KNOWN = 2 /* an object whose first member, an int, says whether it is there */ };
 
+enum { TN_SHAPE_PHASES = 3 };
+extern const char *const tn_shape_phases[TN_SHAPE_PHASES]; /* as files name them, by TN_PHASE_* */
+
 struct tn_shape;
 typedef struct tn_shape_field {
     const char *name;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/reserve_model.h"
+#include "planner/text_file.h"
 
 typedef struct reading {
     const char *name;
@@ -22,9 +23,7 @@ static bool fail(reading *r, tn_reserve_error error, const char *format, ...)
     va_start(args, format);
     vsnprintf(r->message + used, TN_RESERVE_MESSAGE - used, format, args);
     va_end(args);
-    for (char *c = r->message; *c; c++) /* what is quoted may hold anything */
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    tn_text_mask(r->message);
     r->error = error;
     return false;
 }

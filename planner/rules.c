@@ -46,8 +46,7 @@ static tn_error fail(char *message, const char *name, size_t line, const char *f
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    for (char *c = what; *c; c++) /* a person's text, and none of its control characters reaches a terminal */
-        *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+    tn_text_mask(what);
     snprintf(message, TN_PLAN_MESSAGE, "%s:%zu: %s", name, line, what);
     return TN_E_FORMAT;
 }

@@ -130,7 +130,7 @@ START_TEST(what_is_no_text_is_refused)
     ck_assert(!tn_pack_csv_parse("", 0, name, &csv, message));
     ck_assert_uint_lt(strlen(message), TN_PACK_CSV_MESSAGE);
     ck_assert(!tn_pack_csv_read("/nonexistent/file.csv", &csv, message));
-    ck_assert_str_eq(message, "/nonexistent/file.csv: the file cannot be opened: No such file or directory");
+    ck_assert_str_eq(message, "/nonexistent/file.csv: the file cannot be read: No such file or directory");
     ck_assert(!tn_pack_csv_read("/", &csv, message));
     ck_assert_str_eq(message, "/: the file cannot be read: Is a directory");
 }

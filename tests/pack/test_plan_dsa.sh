@@ -43,7 +43,7 @@ refused plan_without_input 2 'tenure plan: *'
 run "$TENURE" plan --dsa
 refused dsa_needs_a_value 2 '*option --dsa needs a value*'
 run "$TENURE" plan --dsa nowhere.csv
-refused no_such_file 2 'tenure plan: nowhere.csv: the file cannot be opened: No such file or directory'
+refused no_such_file 2 'tenure plan: nowhere.csv: the file cannot be read: No such file or directory'
 run "$TENURE" plan --dsa five.csv more.csv
 refused one_file 2 '*more.csv is too much*'
 run "$TENURE" plan --dsa five.csv --dsa more.csv

@@ -468,6 +468,7 @@ static const struct { const char *from, *to, *says; } damages[] = {
     {"tenure-plan/1", "something", "is no plan"},
     {"\"sections\": [", "\"sections\": 3, \"x\": [", "sections is no array"},
     {"\"capacity\"", "\"capacty\"", "tiers[0].capacty is no key of a plan"},
+    {"\"capacity\"", "\"cap\\u001b[31m\"", "tiers[0].cap?[31m is no key of a plan"},
     {"\"discipline\": \"packed\"", "\"discipline\": \"packd\"", "discipline is not native"},
     {"\"key\": \"0000000000001001\"", "\"key\": \"1001\"", "is not a key"},
     {"\"alignment\": 2097152, \"offsets\"", "\"alignment\": 100, \"offsets\"", "cannot be"},
