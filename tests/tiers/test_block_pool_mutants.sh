@@ -3,66 +3,11 @@
 # fails with it.
 set -u
 cd "${TEST_SRCDIR:-.}/${TEST_WORKSPACE:-.}" || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-bad=0
-compiler=gcc
-command -v $compiler >/dev/null || { echo "skip block_pool_mutants: no $compiler"; exit 0; }
+# shellcheck source=tests/tiers/mutants.sh
+. tests/tiers/mutants.sh
 
-compile() { $compiler -std=c17 -O1 -w -I. -Itests/tiers -c "$1" -o "$2"; }
-
-tests=(test_block_pool test_block_pool_clean test_block_pool_grow test_block_pool_handles test_block_pool_model test_block_pool_seam
-  test_kv_cache test_kv_faults test_work_mark)
-for name in "${tests[@]}" fixture kv_cache kv_prefix pool_fixture work_device; do
-  compile "tests/tiers/$name.c" "$work/$name.o" || { echo "not ok block_pool_mutants: $name.c does not compile"; exit 1; }
-done
-for file in tiers/*.c; do
-  compile "$file" "$work/$(basename "$file" .c).o" || { echo "not ok block_pool_mutants: $file does not compile"; exit 1; }
-done
-
-# passes TEST: the test with the objects that are there now.
-passes() {
-  local objects=() one
-  for one in "$work"/*.o; do
-    case $one in */test_*) ;; *) objects+=("$one") ;; esac
-  done
-  $compiler "${objects[@]}" "$work/$1.o" -o "$work/program" -lcheck -lsubunit -lm -lrt -lpthread -ldl 2>"$work/output" ||
-    return 2
-  timeout 60 "$work/program" >"$work/output" 2>&1
-}
-
-# mutant NAME FILE SED TEST
-mutant() {
-  local name=$1 file=$2 object
-  object=$work/$(basename "$file" .c).o
-  sed -E "$3" "$file" >"$work/mutant.c"
-  cp "$object" "$work/kept"
-  if cmp -s "$file" "$work/mutant.c"; then
-    echo "not ok $name: there is no such line any more"
-    bad=1
-  elif ! compile "$work/mutant.c" "$object"; then
-    echo "not ok $name: it does not compile"
-    bad=1
-  else
-    passes "$4"
-    case $? in
-      0) echo "not ok $name: $4 does not see it"; bad=1 ;;
-      1 | 124) echo "ok $name" ;;
-      *) echo "not ok $name: it ended otherwise"; bad=1 ;;
-    esac
-  fi
-  cp "$work/kept" "$object"
-}
-
-for test in "${tests[@]}"; do
-  if passes "$test"; then
-    echo "ok ${test}_as_it_is"
-  else
-    echo "not ok ${test}_as_it_is"
-    tail -n 20 "$work/output"
-    exit 1
-  fi
-done
+begin test_block_pool test_block_pool_clean test_block_pool_grow test_block_pool_handles test_block_pool_model test_block_pool_seam \
+  test_kv_cache test_kv_faults test_work_mark -- fixture kv_cache kv_prefix pool_fixture work_device
 
 pool=tiers/block_pool.c
 model=test_block_pool_model
@@ -99,4 +44,4 @@ mutant pinned_entry_evicted tests/tiers/kv_prefix.c 's/if \(kv->entries\[i\]\.pi
 mutant failed_load_keeps_its_blocks tests/tiers/kv_prefix.c 's/^        else if \(error == TN_MEM_OK\)/        else if (true)/' test_kv_faults
 mutant rollback_forgets_a_block tests/tiers/kv_cache.c 's/size_t i = first; i < s->blocks; i\+\+/size_t i = first; i + 1 < s->blocks; i++/' test_kv_faults
 
-exit $bad
+finish
