@@ -152,6 +152,26 @@ static void print_arithmetic(const tn_plan *plan, const tn_plan_section *section
         cli_warn("plan", "standard output cannot be written");
 }
 
+/* Rules that fit a site by name and could not decide it: docs/PLAN.md says which. */
+static void tell_overruled(const tn_rules *rules, const char *path, const tn_plan *plan)
+{
+    enum { SHOWN = 5 };
+    size_t count = 0;
+    for (size_t i = 0; i < plan->section_count; i++) {
+        for (size_t k = 0; k < plan->sections[i].row_count; k++) {
+            const tn_plan_row *row = &plan->sections[i].rows[k];
+            const char *rule;
+            char words[96];
+            if (tn_rules_find(rules, row, &rule) == TN_D_COUNT || row->rule || count++ >= SHOWN)
+                continue;
+            cli_warn("plan", "%s: the rule %s cannot be for site %016llx %s, which stays %s (%s)", path, rule, (unsigned long long)row->key,
+                     tn_plan_row_words(row, words, sizeof words), tn_discipline_name(row->discipline), row->reason);
+        }
+    }
+    if (count > SHOWN)
+        cli_warn("plan", "%s: nor can rules be for %zu more sites", path, count - SHOWN);
+}
+
 static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const tn_trace *trace)
 {
     char message[TN_PLAN_CHECK_MESSAGE];
@@ -164,6 +184,8 @@ static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const 
         tn_plan_print(plan, stdout);
     for (size_t i = 0; o->rules && i < tn_rules_unused(o->rules); i++)
         cli_warn("plan", "%s: no site is as this rule says: %s", o->rules_path, tn_rules_unused_text(o->rules, i));
+    if (o->rules)
+        tell_overruled(o->rules, o->rules_path, plan);
     if (plan_names_cut_short(o->names))
         cli_warn("plan", "%zu frames have no names because the time for them was over; more is given by --symbol-seconds", plan_names_cut_short(o->names));
     if (tn_trace_incomplete(trace)) {

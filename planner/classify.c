@@ -63,6 +63,15 @@ static int same_frame(const tn_trace *t, uint32_t a, uint32_t b)
     return m && n && m->build_id_bytes == n->build_id_bytes && m->hashed == n->hashed && memcmp(m->build_id, n->build_id, sizeof m->build_id) == 0;
 }
 
+/* Where it is not, no rule makes it so: the family's memory cannot be served like that, graphs would write into another's block, or a stack would
+ * hand out what the stream that freed it still uses. */
+static int can_be(const tn_unit *u, tn_discipline d)
+{
+    if (u->held && (d == TN_D_PACKED || d == TN_D_T4))
+        return 0;
+    return tn_discipline_fits(d, u->family) && !(d == TN_D_T4 && u->flags & TN_LF_OTHER_FREE_STREAM);
+}
+
 static void decide(tn_unit *u, tn_discipline d, uint64_t capacity, const char *reason)
 {
     u->discipline = d;
@@ -363,11 +372,7 @@ static uint64_t figure(const tn_unit *u, tn_discipline d)
 
 static int would_be_right(const tn_unit *u, tn_discipline d)
 {
-    if (d == u->discipline || !tn_discipline_fits(d, u->family))
-        return 0;
-    if (u->held && (d == TN_D_PACKED || d == TN_D_T4))
-        return 0;
-    return d != TN_D_T5A || u->within_loading;
+    return d != u->discipline && can_be(u, d) && (d != TN_D_T5A || u->within_loading);
 }
 
 static void choose_runner_up(tn_unit *u)
@@ -398,7 +403,7 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
             decide(u, TN_D_NATIVE, u->backed_bytes, cause);
             if (ruled != TN_D_NATIVE)
                 u->rule = NULL;
-        } else if (ruled != TN_D_COUNT && tn_discipline_fits(ruled, u->family)) {
+        } else if (ruled != TN_D_COUNT && can_be(u, ruled)) {
             decide(u, ruled, figure(u, ruled), "a rule says so");
         } else {
             u->rule = NULL;

@@ -73,6 +73,10 @@ printf 'native file=*kv*\nT3 symbol=nobody_calls_this\n' >rules
 run "$TENURE" plan dense --rules rules --quiet -o ruled.json
 holds unused_rule "$rc:$err" '0:*no site is as this rule says: T3 symbol=nobody_calls_this'
 same ruled_sites "$(jq '[.sections[].sites[] | select(.rule) | .discipline] | unique | .[]' ruled.json)" '"native"'
+printf 'T5b file=*kv*\n' >rules
+run "$TENURE" plan dense --rules rules --quiet -o ruled.json
+holds rule_of_another_family "$rc:$err" '0:*rules: the rule T5b file=\*kv\* cannot be for site *, which stays T*'
+same overruled_sites "$(jq '[.sections[].sites[] | select(.rule)] | length' ruled.json)" 0
 run "$TENURE" plan dense --budget 10GiB -o small.json
 holds over_budget "$rc:$err" '1:*needs * bytes, * more than the budget'
 holds over_budget_table "$out" '*device T1*over by*'

@@ -1,4 +1,5 @@
-/* Plans of more blocks than are laid out together: which sites are packed all the same, and what is said of the others. */
+/* Plans of more blocks than are laid out together: which sites are packed all the same, and what is said of the others; and rules that
+ * cannot be. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <stdio.h>
@@ -100,6 +101,48 @@ START_TEST(pinned_blocks_beyond_what_is_laid_out_stay_the_drivers)
 }
 END_TEST
 
+static tn_discipline pack_all(void *user, const tn_trace *trace, uint32_t site, const char **rule)
+{
+    (void)user;
+    (void)trace;
+    (void)site;
+    *rule = "packed";
+    return TN_D_PACKED;
+}
+
+static tn_discipline stack_all(void *user, const tn_trace *trace, uint32_t site, const char **rule)
+{
+    pack_all(user, trace, site, rule);
+    return TN_D_T4;
+}
+
+START_TEST(no_rule_shares_held_addresses_or_stacks_what_another_stream_frees)
+{
+    program p = program_begin(1);
+    take(&p, TN_KIND_DEVICE, 1, A, 4096);
+    other(&p, (tn_event){.type = TN_EV_GRAPH_NODE, .kind = TN_NODE_KERNEL, .addr = 1, .bytes = A, .aux = 4096});
+    for (unsigned i = 0; i < 4; i++) {
+        take_on(&p, 2, A + MIB, 4096, 1);
+        give_on(&p, TN_KIND_ASYNC, A + MIB, 2);
+    }
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t), *ruled;
+    char message[TN_PLAN_MESSAGE];
+    tn_plan_options options = {.steps = 1000, .rule_of = _i ? stack_all : pack_all};
+    ck_assert_int_eq(tn_plan_make(t, &options, &ruled, message), TN_OK);
+    ck_assert_msg(tn_plan_check(ruled, message) == TN_OK, "%s", message);
+    ck_assert_ptr_null(row_of(ruled, 1)->rule);
+    ck_assert_int_eq(row_of(ruled, 1)->discipline, row_of(plan, 1)->discipline);
+    if (_i)
+        ck_assert_int_ne(row_of(ruled, 2)->discipline, TN_D_T4);
+    else
+        ck_assert_str_eq(row_of(ruled, 2)->rule, "packed");
+    tn_plan_free(ruled);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan limits");
@@ -108,6 +151,7 @@ int main(void)
     tcase_add_checked_fixture(c, scratch_make, scratch_remove);
     tcase_add_test(c, a_site_with_too_many_blocks_keeps_no_other_from_being_packed);
     tcase_add_test(c, pinned_blocks_beyond_what_is_laid_out_stay_the_drivers);
+    tcase_add_loop_test(c, no_rule_shares_held_addresses_or_stacks_what_another_stream_frees, 0, 2);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
