@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "cli/plan_charges.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,9 +28,14 @@ static int is_charge(int kind)
 
 static int note(figure *f, int64_t bytes, const char *source, const char *date)
 {
-    /* Of equals the one whose name comes first, so that the order of the runs does not show. */
-    if (bytes <= 0 || (uint64_t)bytes < f->bytes || ((uint64_t)bytes == f->bytes && strcmp(source, f->source) >= 0))
+    if (bytes <= 0 || (uint64_t)bytes < f->bytes)
         return 1;
+    /* Of equals the one whose name comes first, then the earlier one, so that the order of the runs does not show. */
+    if ((uint64_t)bytes == f->bytes) {
+        int order = strcmp(source, f->source);
+        if (order > 0 || (order == 0 && strcmp(date, f->date) >= 0))
+            return 1;
+    }
     char *s = strdup(source), *d = strdup(date);
     if (!s || !d) {
         free(s);
@@ -106,6 +112,8 @@ tn_error plan_charges_read(const char *const *runs, size_t count, plan_charges *
         *out = c;
     else
         plan_charges_free(c);
+    if (error == TN_E_NOMEM)
+        snprintf(message, TN_PLAN_MESSAGE, "no memory left to read the charges of the runs");
     return error;
 }
 
