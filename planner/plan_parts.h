@@ -9,7 +9,7 @@ TN_MUST_USE tn_error tn_plan_read_phases(tn_plan *plan, const tn_section *s, tn_
 /* The query that sizes the largest pool, if there is one. TN_E_NOMEM. */
 TN_MUST_USE tn_error tn_plan_find_sizing(tn_plan *plan, const tn_section *s, tn_plan_section *out);
 
-/* A hash of the row's modules and functions, inlined ones left out; 0 where a frame has neither function nor module. */
+/* A hash of the row's modules and functions, inlined ones left out; 0 where no frame's function is known. */
 uint64_t tn_plan_coarse_key(const tn_plan_row *row);
 /* A module's build-id in hexadecimal, "jit" for anonymous code, "hash:..." where there is none; NULL for no module. */
 const char *tn_plan_build_id(tn_plan *plan, const tn_rec_module *module);
