@@ -50,7 +50,7 @@ const char cmd_plan_help[] =
     "\n"
     "  --dsa FILE   the buffers\n"
     "  -o OUT       write the file with the column offset\n"
-    "  --steps N    the most work to do (default 1000000000)\n"
+    "  --steps N    the most work to do (default 4000000000)\n"
     "\n"
     "The same file gives the same offsets, in whatever order its lines stand. Exit code 0, or 2 for wrong arguments or a file that\n"
     "cannot be used.\n";
