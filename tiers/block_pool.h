@@ -59,7 +59,7 @@ typedef struct tn_block_pool tn_block_pool;
 TN_MEM_MUST_USE tn_mem_error tn_block_pool_create(const tn_block_pool_options *options, tn_block_pool **pool);
 
 /* Gives the slab back, frees the pool and sets *pool to NULL. LEFTOVER: there are owners. MUST_WAIT: the device may still use a block. Or the
- * backend's error; after any the pool is there as before. */
+ * backend's error; after any the pool is there as before, without the chunks that the backend could neither give back whole nor keep. */
 TN_MEM_MUST_USE tn_mem_error tn_block_pool_destroy(tn_block_pool **pool);
 
 /* Gives `owner`, an empty one, a clean block. `queue` says where the block will first be used: then one whose marks are ordered
@@ -97,7 +97,7 @@ size_t tn_block_pool_collect(tn_block_pool *pool);
 TN_MEM_MUST_USE tn_mem_error tn_block_pool_wait(tn_block_pool *pool);
 
 /* Gives back the chunks at the slab's end whose blocks are all clean, down to the initial ones. NOT_GROWABLE, or the backend's error, and
- * then nothing has changed. Chunks at the front are used first, so that those at the end become free. */
+ * then nothing has changed but that chunks are gone where the backend failed half way and could not undo it. Chunks at the front are used first, so that those at the end become free. */
 TN_MEM_MUST_USE tn_mem_error tn_block_pool_trim(tn_block_pool *pool);
 
 /* Said once per step of the program: when the last chunk was free and another chunk's worth of blocks too, for idle_steps steps on end, it

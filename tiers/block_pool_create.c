@@ -156,8 +156,10 @@ tn_mem_error tn_block_pool_destroy(tn_block_pool **pool)
         return TN_MEM_E_MUST_WAIT;
     if (p->region.base != NULL) {
         tn_mem_error error = tn_backend_release(p->options.backend, &p->region);
-        if (error != TN_MEM_OK)
+        if (error != TN_MEM_OK) {
+            tn_pool_close_lost(p);
             return error;
+        }
     }
     free_structures(p);
     *pool = NULL;

@@ -26,6 +26,29 @@ tn_mem_error tn_pool_grow(tn_block_pool *pool)
     return error;
 }
 
+/* Takes the chunks from `keep` on, all free, out of use. */
+static void close_chunks(tn_block_pool *pool, uint32_t keep)
+{
+    for (uint32_t c = keep; c < pool->chunks_committed; c++)
+        pool->chunks[c] = (tn_pool_chunk){.first = TN_POOL_NONE};
+    pool->chunks_committed = keep;
+    pool->stats.committed = tn_pool_blocks_before(pool, keep);
+    pool->open = pool->open < keep ? pool->open : keep;
+}
+
+/* Of the first `most` chunks, those that the slab still has: a call that failed may have given some back. */
+static uint32_t chunks_there(const tn_block_pool *pool, uint32_t most)
+{
+    while (most > 0 && tn_pool_blocks_before(pool, most) * pool->options.stride > pool->region.committed)
+        most--;
+    return most;
+}
+
+void tn_pool_close_lost(tn_block_pool *pool)
+{
+    close_chunks(pool, chunks_there(pool, pool->chunks_committed));
+}
+
 static bool is_chunk_free(const tn_block_pool *pool, uint32_t chunk)
 {
     return pool->chunks[chunk].free == tn_pool_blocks_before(pool, chunk + 1) - tn_pool_blocks_before(pool, chunk);
@@ -35,21 +58,16 @@ static bool is_chunk_free(const tn_block_pool *pool, uint32_t chunk)
 static tn_mem_error shrink(tn_block_pool *pool, uint32_t keep)
 {
     uint32_t before = pool->chunks_committed;
-    for (uint32_t c = keep; c < before; c++)
-        pool->chunks[c] = (tn_pool_chunk){.first = TN_POOL_NONE};
-    pool->chunks_committed = keep;
-    pool->stats.committed = tn_pool_blocks_before(pool, keep);
-    pool->open = pool->open < keep ? pool->open : keep;
+    close_chunks(pool, keep);
     pool->moving = true;
     tn_spin_unlock(&pool->lock);
     tn_mem_error error = tn_backend_decommit(pool->options.backend, &pool->region, pool->stats.committed * pool->options.stride);
     tn_spin_lock(&pool->lock);
     pool->moving = false;
-    if (error == TN_MEM_OK)
-        pool->stats.trimmed += before - keep;
-    else
-        while (pool->chunks_committed < before)
-            tn_pool_open_chunk(pool);
+    uint32_t there = error == TN_MEM_OK ? keep : chunks_there(pool, before);
+    while (pool->chunks_committed < there)
+        tn_pool_open_chunk(pool);
+    pool->stats.trimmed += before - there;
     return error;
 }
 

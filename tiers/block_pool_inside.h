@@ -78,6 +78,9 @@ void tn_pool_open_chunk(tn_block_pool *pool);
 /* With the lock held, nobody moving the slab and a chunk left: commits it, without the lock meanwhile. The backend's error. */
 tn_mem_error tn_pool_grow(tn_block_pool *pool);
 
+/* After a release that failed, all blocks free: takes out of use the chunks that went all the same. */
+void tn_pool_close_lost(tn_block_pool *pool);
+
 /* Walks through all lists; whether each block is where its state says and the figures agree. For tests. */
 bool tn_pool_is_sound(tn_block_pool *pool);
 

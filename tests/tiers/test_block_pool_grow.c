@@ -251,6 +251,60 @@ START_TEST(a_decommit_that_fails_changes_nothing)
 }
 END_TEST
 
+/* As a driver that unmapped some of it and could not map that again: half of what was to go is gone, and the call has failed. */
+static bool breaks;
+
+static tn_mem_error half_decommit(void *self, tn_region *region, size_t bytes)
+{
+    if (!breaks)
+        return tn_host_table.decommit(self, region, bytes);
+    expect_ok(tn_host_table.decommit(self, region, bytes + (region->committed - bytes) / 2));
+    return TN_MEM_E_DRIVER;
+}
+
+static tn_mem_error half_release(void *self, tn_region *region)
+{
+    return breaks ? half_decommit(self, region, 0) : tn_host_table.release(self, region);
+}
+
+START_TEST(a_block_whose_memory_went_in_a_call_that_failed_is_not_handed_out)
+{
+    tn_backend_table table = tn_host_table;
+    tn_backend backend;
+    table.decommit = half_decommit;
+    table.release = half_release;
+    expect_ok(tn_backend_init(&backend, &table, host, NULL));
+    expect_ok(tn_block_pool_create(&(tn_block_pool_options){.backend = &backend, .tag = "kv", .blocks = 16, .stride = STRIDE,
+                                                            .chunk_blocks = CHUNK, .initial_blocks = 16},
+                                   &pool));
+    expect_ok(tn_block_pool_destroy(&pool));
+    expect_ok(tn_block_pool_create(&(tn_block_pool_options){.backend = &backend, .tag = "kv", .blocks = 16, .stride = STRIDE,
+                                                            .chunk_blocks = CHUNK},
+                                   &pool));
+    tn_block blocks[16];
+    for (int i = 0; i < 16; i++)
+        blocks[i] = take();
+    for (int i = 0; i < 16; i++)
+        give(&blocks[i]);
+    breaks = true;
+    expect_error(TN_MEM_E_DRIVER, tn_block_pool_trim(pool));
+    ck_assert_uint_eq(pool->region.committed, 2 * CHUNK * STRIDE);
+    ck_assert_uint_eq(stats_now().committed, 2 * CHUNK);
+    ck_assert_uint_eq(stats_now().trimmed, 2);
+    expect_error(TN_MEM_E_DRIVER, tn_block_pool_destroy(&pool));
+    ck_assert_uint_eq(pool->region.committed, CHUNK * STRIDE);
+    ck_assert_uint_eq(stats_now().committed, CHUNK);
+    breaks = false;
+    for (int i = 0; i < 16; i++) { /* committed anew before it is handed out */
+        blocks[i] = take();
+        ck_assert_uint_le((tn_block_id(&blocks[i]) + 1) * (size_t)STRIDE, pool->region.committed);
+    }
+    for (int i = 0; i < 16; i++)
+        give(&blocks[i]);
+    expect_ok(tn_block_pool_destroy(&pool));
+}
+END_TEST
+
 START_TEST(a_chunk_goes_after_so_many_idle_steps_on_end)
 {
     make_growing(16, 0, 5);
@@ -331,6 +385,7 @@ int main(void)
     tcase_add_test(tests, acquires_prefer_the_front_so_that_the_end_becomes_free);
     tcase_add_test(tests, a_chunk_with_a_live_or_unclean_block_is_not_given_back);
     tcase_add_test(tests, a_decommit_that_fails_changes_nothing);
+    tcase_add_test(tests, a_block_whose_memory_went_in_a_call_that_failed_is_not_handed_out);
     tcase_add_test(tests, a_chunk_goes_after_so_many_idle_steps_on_end);
     tcase_add_test(tests, a_load_that_swings_within_the_spare_never_moves_the_slab);
     tcase_add_test(tests, bad_calls_are_refused);

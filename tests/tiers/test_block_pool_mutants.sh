@@ -28,7 +28,9 @@ mutant queue_broken_at_its_end $pool 's/pool->wait_last = before;/pool->wait_las
 mutant front_not_preferred $pool 's/if \(c < pool->open\)/if (pool->open == UINT32_MAX)/' $model
 mutant waits_before_it_grows $pool 's/if \(pool->moving\) \{/if (pool->stats.waiting > 0) { error = TN_MEM_E_MUST_WAIT; } else if (pool->moving) {/' test_block_pool_grow
 mutant reset_without_marks $pool 's/add_marks\(pool, pool->holds\[i\]\.block, marks, mark_count\);/;/' test_block_pool_handles
-mutant failed_decommit_loses_the_chunks tiers/block_pool_grow.c 's/while \(pool->chunks_committed < before\)/while (false)/' test_block_pool_grow
+mutant failed_decommit_loses_the_chunks tiers/block_pool_grow.c 's/while \(pool->chunks_committed < there\)/while (false)/' test_block_pool_grow
+mutant blocks_without_memory_after_a_failed_trim tiers/block_pool_grow.c 's/chunks_there\(pool, before\);/before;/' test_block_pool_grow
+mutant blocks_without_memory_after_a_failed_destroy tiers/block_pool_create.c 's/tn_pool_close_lost\(p\);//' test_block_pool_grow
 mutant live_chunk_given_back tiers/block_pool_grow.c 's/return pool->chunks\[chunk\]\.free == .*;/return true;/' test_block_pool_grow
 mutant no_spare_kept tiers/block_pool_grow.c 's/ >= pool->options\.chunk_blocks;/ >= 0;/' test_block_pool_grow
 mutant idle_steps_not_on_end tiers/block_pool_grow.c 's/pool->idle = idle \? pool->idle \+ 1 : 0;/pool->idle += idle;/' test_block_pool_grow
