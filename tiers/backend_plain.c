@@ -18,10 +18,10 @@ static tn_mem_error take_aligned(tn_plain *plain, size_t bytes, size_t alignment
     if (!tn_size_add(bytes, alignment - 1, &padded) || padded > TN_BYTES_MAX)
         return TN_MEM_E_OUT_OF_MEMORY;
     if (alignment <= plain->source->alignment(bytes)) {
+        entry->bytes = bytes;
         tn_mem_error error = plain->source->take(plain->owner, bytes, &entry->address);
         if (error != TN_MEM_OK)
             return error;
-        entry->bytes = bytes;
         if (aligned(entry->address, alignment))
             return TN_MEM_OK;
         error = plain->source->give(plain->owner, entry->address);

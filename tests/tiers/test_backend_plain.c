@@ -172,6 +172,25 @@ START_TEST(memory_comes_from_the_default_pool_and_waits_only_if_asked)
 }
 END_TEST
 
+START_TEST(memory_that_would_not_go_back_is_counted_and_tried_again)
+{
+    tn_region region;
+    tn_async *async = open_async(true);
+    fault_call(TN_CUDA_SYNCHRONIZE, 719);
+    fault_call(TN_CUDA_FREE_ASYNC, 719);
+    expect_error(TN_MEM_E_DRIVER, tn_backend_acquire(tn_async_backend(async), MIB, 0, "t", &region));
+    ck_assert_uint_eq(stand_in_physical(), MIB);
+    ck_assert_uint_eq(tn_async_padding(async), MIB);
+    fault_call(TN_CUDA_SYNCHRONIZE, 0);
+    fault_call(TN_CUDA_FREE_ASYNC, 0);
+    expect_ok(tn_backend_acquire(tn_async_backend(async), MIB, 0, "t", &region));
+    ck_assert_uint_eq(tn_async_padding(async), 0);
+    expect_ok(tn_backend_release(tn_async_backend(async), &region));
+    ck_assert_uint_eq(tn_async_destroy(async), 0);
+    end();
+}
+END_TEST
+
 START_TEST(pinned_flags_are_the_backends_identity)
 {
     for (unsigned flags = 0; flags < TN_PINNED_SETS; flags++) {
@@ -235,6 +254,7 @@ int main(void)
     tcase_add_test(tests, an_end_gives_back_what_is_still_live);
     tcase_add_test(tests, nothing_is_allocated_into_a_graph);
     tcase_add_test(tests, memory_comes_from_the_default_pool_and_waits_only_if_asked);
+    tcase_add_test(tests, memory_that_would_not_go_back_is_counted_and_tried_again);
     tcase_add_test(tests, pinned_flags_are_the_backends_identity);
     tcase_add_test(tests, every_code_has_an_error_and_stays_readable);
     return fixture_run("backend_plain", tests);
