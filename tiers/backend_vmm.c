@@ -348,7 +348,10 @@ static tn_mem_error ask_device(tn_vmm *vmm, int device)
         }
     int supported = 1;
     if (cuda->attribute != NULL) {
-        tn_mem_error error = tn_cuda_note(&vmm->log, TN_CUDA_ATTRIBUTE, cuda->attribute(&supported, TN_CUDA_ATTRIBUTE_VMM, device));
+        int asked = cuda->attribute(&supported, TN_CUDA_ATTRIBUTE_VMM, device);
+        tn_mem_error error = tn_cuda_note(&vmm->log, TN_CUDA_ATTRIBUTE, asked);
+        if (error == TN_MEM_E_UNSUPPORTED)
+            note_refusal(vmm, TN_CUDA_ATTRIBUTE, asked);
         if (error != TN_MEM_OK)
             return error;
     }

@@ -254,6 +254,12 @@ START_TEST(a_device_without_it_falls_back_and_says_so)
     check_fallback(true, TN_CUDA_GRANULARITY, NOT_SUPPORTED);
     end();
     begin();
+    fault_call(TN_CUDA_ATTRIBUTE, NOT_SUPPORTED);
+    open_at_once();
+    check_fallback(true, TN_CUDA_ATTRIBUTE, NOT_SUPPORTED);
+    fault_call(TN_CUDA_ATTRIBUTE, 0);
+    end();
+    begin();
     table.map = NULL;
     open_at_once();
     check_fallback(true, TN_CUDA_MAP, 0);
