@@ -18,7 +18,8 @@ static void count_live(tn_backend *backend, size_t before, size_t after)
     }
     size_t live = ADD(backend->stats.live, after - before) + (after - before);
     size_t peak = READ(backend->stats.peak);
-    while (live > peak &&
+    /* Beyond all memory while another thread's release takes out what a copy says, before it is found stale: no peak. */
+    while (live > peak && live <= TN_BYTES_MAX &&
            !__atomic_compare_exchange_n(&backend->stats.peak, &peak, live, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }

@@ -168,6 +168,36 @@ START_TEST(what_failed_is_no_memory)
 }
 END_TEST
 
+static tn_backend *meanwhile;
+
+/* While a release is under way another thread acquires. */
+static tn_mem_error release_beside_another(void *self, tn_region *region)
+{
+    tn_region other;
+    expect_ok(tn_backend_acquire(meanwhile, MIB, 0, "t", &other));
+    tn_mem_error error = tn_host_table.release(self, region);
+    expect_ok(tn_host_table.release(self, &other));
+    return error;
+}
+
+START_TEST(a_second_release_beside_an_acquisition_does_not_raise_the_peak)
+{
+    tn_backend_table table = tn_host_table;
+    tn_backend made;
+    expect_ok(tn_backend_init(&made, &table, host, NULL));
+    tn_region region, copy;
+    expect_ok(tn_backend_acquire(&made, 8 * MIB, 0, "t", &region));
+    copy = region;
+    expect_ok(tn_backend_release(&made, &region));
+    meanwhile = &made;
+    table.release = release_beside_another;
+    expect_error(TN_MEM_E_STALE, tn_backend_release(&made, &copy));
+    tn_backend_stats stats;
+    tn_backend_read_stats(&made, &stats);
+    ck_assert_uint_eq(stats.peak, 8 * MIB);
+}
+END_TEST
+
 START_TEST(a_plain_backend_does_not_grow)
 {
     tn_host *plain = fixture_host(&(tn_host_options){.not_growable = true});
@@ -199,6 +229,7 @@ int main(void)
     tcase_add_test(tests, a_region_is_released_once);
     tcase_add_test(tests, the_guard_is_asked_after_the_arguments);
     tcase_add_test(tests, what_failed_is_no_memory);
+    tcase_add_test(tests, a_second_release_beside_an_acquisition_does_not_raise_the_peak);
     tcase_add_test(tests, a_plain_backend_does_not_grow);
     return fixture_run("backend", tests);
 }
