@@ -85,6 +85,7 @@ static const struct { const char *says; uint64_t value; size_t at; unsigned byte
     FAULT("reaches beyond the tier's 8192", large[0], UINT64_MAX / 512 * 512),
     FAULT("two slots of one class overlap at 512", small[1], 512),
     FAULT("two slots of one class overlap at 2560", small[0], 2560),
+    FAULT("two slots of one class overlap at 3072", small[0], 3072), /* the later one first */
     FAULT("site 0000000000000001: a size is too large", rows[T1].capacity, FAR),
     FAULT("a size is too large", rows[T1].largest, FAR),
     FAULT("a size is too large", rows[T1].blocks, FAR),
