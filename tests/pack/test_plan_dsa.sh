@@ -30,6 +30,7 @@ awk 'BEGIN { srand(7); print "id,lower,upper,size,alignment"
   for (i = 0; i < 300; i++) { l = int(rand() * 1000); print "n" i "," l "," l + 1 + int(rand() * 90) "," 1 + int(rand() * 9000) "," 2 ^ int(rand() * 6) } }' >many.csv
 { head -n 1 many.csv && tail -n +2 many.csv | sort -r; } >turned.csv
 run "$TENURE" plan --dsa many.csv --steps 30000000 -o one.csv
+same many_are_packed "$rc:$err:$(wc -l <one.csv)" 0::301
 first=$out
 run env LC_ALL=C HOME=/ "$TENURE" plan --dsa turned.csv --steps 30000000 -o two.csv
 same same_text_from_another_order "$out" "$first"
