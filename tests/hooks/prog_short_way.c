@@ -126,7 +126,7 @@ int main(void)
         _exit(r == 0 ? 1 : 0); /* CUDA is not to be used there */
     }
     int status = 0;
-    waitpid(child, &status, 0);
+    MUST(waitpid(child, &status, 0) != child);
 
     /* While managed memory lives any launch may move its pages. */
     MUST(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
@@ -139,6 +139,6 @@ int main(void)
     MUST(cuModuleLoadData(&again, ptx));
     MUST(cuModuleGetFunction(&f, again, "other"));
     launch(f, NULL, 2); /* 1: 33; a first, also where the handle is the old one */
-    printf("failures=%d refused=%d child=%d\n", failures, refused, WEXITSTATUS(status));
+    printf("failures=%d refused=%d child=%d\n", failures, refused, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
     return 0;
 }
