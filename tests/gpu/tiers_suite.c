@@ -15,7 +15,6 @@
 #include "tiers_card.h"
 
 #define MIB ((size_t)1 << 20)
-#define OUT_OF_MEMORY 2
 
 static int failed;
 
@@ -29,36 +28,6 @@ static size_t pool_used(void *self)
 {
     (void)self;
     return card_pool_used();
-}
-
-static void host_fill(void *self, void *at, uint32_t word, size_t bytes)
-{
-    uint32_t *words = at;
-    (void)self;
-    for (size_t i = 0; i < bytes / 4; i++)
-        words[i] = word;
-}
-
-static size_t host_wrong(void *self, const void *at, uint32_t word, size_t bytes)
-{
-    const uint32_t *words = at;
-    size_t wrong = 0;
-    (void)self;
-    for (size_t i = 0; i < bytes / 4; i++)
-        wrong += words[i] != word;
-    return wrong;
-}
-
-static void fail(void *self, uint64_t nth, bool lasting)
-{
-    (void)self;
-    fault_set(nth, OUT_OF_MEMORY, lasting);
-}
-
-static bool struck(void *self)
-{
-    (void)self;
-    return fault_struck();
 }
 
 static suite_subject subject_of(const char *name, tn_backend *backend)
@@ -76,8 +45,8 @@ static suite_subject subject_of(const char *name, tn_backend *backend)
         .physical = used,
         /* Blocks below 2 MiB share pages, also with what the context itself allocated. */
         .slack = 16 * MIB,
-        .fail = fail,
-        .failed = struck,
+        .fail = fault_out_of_memory,
+        .failed = fault_has_struck,
     };
 }
 
@@ -146,8 +115,8 @@ static void run_pinned(const char *name, unsigned flags)
     suite_subject subject = subject_of(name, tn_pinned_backend(pinned));
     subject.max_alignment = 2 * MIB; /* half a millisecond a call, and more for large ones */
     subject.operations = 60;
-    subject.fill = host_fill;
-    subject.wrong = host_wrong;
+    subject.fill = suite_host_fill;
+    subject.wrong = suite_host_wrong;
     subject.physical = NULL;
     failed += suite_run(&subject);
     end(name, tn_pinned_destroy(pinned), 0, 0);

@@ -42,6 +42,24 @@ static void __attribute__((noreturn, format(printf, 2, 3))) break_off(int line, 
     } while (0)
 #define want_ok(call) want_error(TN_MEM_OK, call)
 
+void suite_host_fill(void *self, void *at, uint32_t word, size_t bytes)
+{
+    uint32_t *words = at;
+    (void)self;
+    for (size_t i = 0; i < bytes / 4; i++)
+        words[i] = word;
+}
+
+size_t suite_host_wrong(void *self, const void *at, uint32_t word, size_t bytes)
+{
+    const uint32_t *words = at;
+    size_t wrong = 0;
+    (void)self;
+    for (size_t i = 0; i < bytes / 4; i++)
+        wrong += words[i] != word;
+    return wrong;
+}
+
 static tn_backend_stats stats_now(void)
 {
     tn_backend_stats stats;

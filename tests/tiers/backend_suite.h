@@ -28,6 +28,10 @@ typedef struct suite_subject {
     bool (*failed)(void *self);
 } suite_subject;
 
+/* `fill` and `wrong` for memory that the host can write. */
+void suite_host_fill(void *self, void *at, uint32_t word, size_t bytes);
+size_t suite_host_wrong(void *self, const void *at, uint32_t word, size_t bytes);
+
 /* Runs all that applies; the number of invariants that did not hold. */
 int suite_run(const suite_subject *subject);
 

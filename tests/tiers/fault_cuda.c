@@ -105,3 +105,15 @@ void fault_pause(bool paused)
 {
     off = paused;
 }
+
+void fault_out_of_memory(void *self, uint64_t nth, bool lasting)
+{
+    (void)self;
+    fault_set(nth, 2, lasting); /* CUDA_ERROR_OUT_OF_MEMORY */
+}
+
+bool fault_has_struck(void *self)
+{
+    (void)self;
+    return fault_struck();
+}

@@ -14,6 +14,10 @@ const tn_cuda *fault_cuda(const tn_cuda *under);
 /* The `nth` call from now (1: the next) fails with `code`, and with `lasting` all behind it too. 0 takes it back. */
 void fault_set(uint64_t nth, int code, bool lasting);
 
+/* The same, as a backend suite's `fail` and `failed` (backend_suite.h): the card has no memory left. */
+void fault_out_of_memory(void *self, uint64_t nth, bool lasting);
+bool fault_has_struck(void *self);
+
 /* Every call of one function fails with `code`; 0 takes it back. */
 void fault_call(tn_cuda_call call, int code);
 

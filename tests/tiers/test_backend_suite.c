@@ -12,44 +12,13 @@
 #include "tiers/backend_vmm.h"
 
 #define MIB ((size_t)1 << 20)
-#define OUT_OF_MEMORY 2
 
 static int failed;
-
-static void host_fill(void *self, void *at, uint32_t word, size_t bytes)
-{
-    uint32_t *words = at;
-    (void)self;
-    for (size_t i = 0; i < bytes / 4; i++)
-        words[i] = word;
-}
-
-static size_t host_wrong(void *self, const void *at, uint32_t word, size_t bytes)
-{
-    const uint32_t *words = at;
-    size_t wrong = 0;
-    (void)self;
-    for (size_t i = 0; i < bytes / 4; i++)
-        wrong += words[i] != word;
-    return wrong;
-}
 
 static size_t physical(void *self)
 {
     (void)self;
     return stand_in_physical() + stand_in_pinned();
-}
-
-static void fail(void *self, uint64_t nth, bool lasting)
-{
-    (void)self;
-    fault_set(nth, OUT_OF_MEMORY, lasting);
-}
-
-static bool struck(void *self)
-{
-    (void)self;
-    return fault_struck();
 }
 
 static void must(tn_mem_error error)
@@ -82,11 +51,11 @@ static suite_subject subject_of(const char *name, tn_backend *backend, size_t ma
         .max_alignment = max_alignment,
         .operations = 500,
         .seed = seed(),
-        .fill = host_fill,
-        .wrong = host_wrong,
+        .fill = suite_host_fill,
+        .wrong = suite_host_wrong,
         .physical = physical,
-        .fail = fail,
-        .failed = struck,
+        .fail = fault_out_of_memory,
+        .failed = fault_has_struck,
     };
 }
 
