@@ -172,7 +172,7 @@ static tn_mem_error change_holds(tn_packed *p, const void *address, bool up)
         if (up && holds == HOLDS_MAX)
             return TN_MEM_E_EXHAUSTED;
         if (status_of(seen) == CLAIMED) {
-            pause_briefly();
+            tn_spin_relax();
             seen = load_state(held);
         } else if (__atomic_compare_exchange_n(&held->state, &seen, up ? seen + HOLD : seen - HOLD, false, __ATOMIC_ACQ_REL,
                                                __ATOMIC_ACQUIRE)) {

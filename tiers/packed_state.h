@@ -8,6 +8,7 @@
 
 #include "tiers/packed.h"
 #include "tiers/packed_cells.h"
+#include "tiers/spin.h"
 
 /* The word of a slot: its status, how often it is held, how often it was taken. */
 #define STATUS ((uint64_t)3)
@@ -82,15 +83,6 @@ static inline void store_state(place *p, uint64_t state)
 static inline bool claim_place(place *p, uint64_t *seen)
 {
     return __atomic_compare_exchange_n(&p->state, seen, with_status(*seen, CLAIMED), false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
-}
-
-static inline void pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
 }
 
 #endif

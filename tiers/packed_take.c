@@ -275,7 +275,7 @@ tn_mem_error tn_packed_take(tn_packed *packed, uint32_t site, size_t bytes, uint
             break;
         __atomic_fetch_add(&packed->races, 1, __ATOMIC_RELAXED);
         if (i < TRIES_AT_ONCE)
-            pause_briefly();
+            tn_spin_relax();
         else
             (void)sched_yield();
     }
