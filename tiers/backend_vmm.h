@@ -24,7 +24,8 @@ typedef struct tn_vmm_options {
     size_t chunk; /* bytes committed at a time, a multiple of the device's granularity; 0: TN_VMM_CHUNK_DEFAULT */
     /* Hysteresis: that many calls of decommit in a row, with no growth between them, before memory goes, and then down to the largest size that
      * any of them asked for. 1: at once. 0: TN_VMM_PATIENCE_DEFAULT. Decommitting costs more than committing, so a pool may say each step
-     * what it needs, and only a lasting surplus is given back. Until then decommit succeeds and committed stays as it is. */
+     * what it needs, and only a lasting surplus is given back. Until then decommit succeeds and committed stays as it is;
+     * a commit within that is no growth, so a need that swings goes down to its largest call once in so many. */
     unsigned patience;
     const int *peers; /* devices that may reach all of it, without cuCtxEnablePeerAccess */
     size_t peer_count;

@@ -124,7 +124,7 @@ START_TEST(a_surplus_goes_when_it_lasts)
 }
 END_TEST
 
-START_TEST(flapping_by_a_chunk_costs_no_driver_call_by_default)
+START_TEST(flapping_by_a_chunk_costs_no_driver_call_until_patience_ends)
 {
     open_with((tn_vmm_options){.chunk = 2 * MIB});
     tn_region region = grown(40 * MIB, 20 * MIB);
@@ -432,7 +432,7 @@ int main(void)
     tcase_add_test(tests, a_chunk_is_256_mib_and_a_multiple_of_the_granularity);
     tcase_add_test(tests, the_last_chunk_ends_where_the_range_does);
     tcase_add_test(tests, a_surplus_goes_when_it_lasts);
-    tcase_add_test(tests, flapping_by_a_chunk_costs_no_driver_call_by_default);
+    tcase_add_test(tests, flapping_by_a_chunk_costs_no_driver_call_until_patience_ends);
     tcase_add_test(tests, a_decommit_that_the_driver_refused_is_followed_by_the_next);
     tcase_add_test(tests, peers_reach_what_is_there_and_what_comes);
     tcase_add_test(tests, a_peer_reaches_all_regions_or_none);
