@@ -213,15 +213,17 @@ static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
 }
 
 /* What each open unit of the family had alive when all of them were at their highest: what packing would give up without it. */
-static void read_peak(tn_section *s, const uint8_t *chosen, int clean)
+static tn_error read_peak(tn_section *s, const uint8_t *chosen)
 {
     if (tn_none_chosen(s, chosen))
-        return;
+        return TN_OK;
     uint64_t *live = calloc(s->unit_count + 1, sizeof *live), highest = 0;
-    for (int pass = 0; live && pass < 2; pass++) {
+    if (!live)
+        return TN_E_NOMEM;
+    for (int pass = 0; pass < 2; pass++) {
         int found = 0;
         for (size_t k = 0; k < s->instance_count && !found; k++) {
-            tn_walk w = tn_walk_begin(s, &s->instances[k], clean);
+            tn_walk w = tn_walk_begin(s, &s->instances[k], 1);
             uint64_t sum = 0;
             uint32_t i;
             memset(live, 0, s->unit_count * sizeof *live);
@@ -243,6 +245,7 @@ static void read_peak(tn_section *s, const uint8_t *chosen, int clean)
                 s->units[i].at_peak = live[i];
     }
     free(live);
+    return TN_OK;
 }
 
 /* Last in, first out, where that takes no more than the group would in packed slots. */
@@ -251,8 +254,9 @@ static tn_error choose_t4(tn_section *s, uint8_t *open, uint8_t *chosen)
     tn_stacks stacks;
     uint64_t at_peak = 0;
     mark(s, open, chosen, is_async);
-    read_peak(s, chosen, 1);
-    tn_error error = tn_stacks_choose(s, chosen);
+    tn_error error = read_peak(s, chosen);
+    if (error == TN_OK)
+        error = tn_stacks_choose(s, chosen);
     if (error == TN_OK)
         error = tn_stacks_plan(s, chosen, &stacks);
     if (error != TN_OK)
@@ -278,21 +282,20 @@ static int is_fixed(const tn_unit *u)
     return u->family == TN_FAMILY_DEVICE && u->live_blocks >= 2 && u->smallest == u->largest && u->at_peak == u->live_bytes;
 }
 
-static int choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
+static tn_error choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u), int *took)
 {
-    int took = 0;
     mark(s, open, chosen, fits);
-    read_peak(s, chosen, 1);
-    for (size_t i = 0; i < s->unit_count; i++) {
+    tn_error error = read_peak(s, chosen);
+    for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         tn_unit *u = &s->units[i];
         if (!open[i] || !fits(u) || !(u->held || is_fixed(u)))
             continue;
         decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest),
                u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
         open[i] = 0;
-        took = 1;
+        *took = 1;
     }
-    return took;
+    return error;
 }
 
 typedef struct weight { uint64_t bytes; uint32_t unit; } weight;
@@ -415,35 +418,39 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
         /* For the comparison: what each would add if all of its family were packed. */
         for (size_t i = 0; i < s->unit_count; i++)
             chosen[i] = is_device(&s->units[i]);
-        read_peak(s, chosen, 1);
+        error = read_peak(s, chosen);
         for (size_t i = 0; i < s->unit_count; i++)
             chosen[i] = is_async_family(&s->units[i]);
-        read_peak(s, chosen, 1);
-        error = choose_t1(s, open, chosen);
+        if (error == TN_OK)
+            error = read_peak(s, chosen);
     }
+    if (error == TN_OK)
+        error = choose_t1(s, open, chosen);
     if (error == TN_OK)
         error = choose_t2(s, open, chosen, is_device);
     if (error == TN_OK)
         error = choose_t2(s, open, chosen, is_async_family);
     if (error == TN_OK)
         error = choose_t4(s, open, chosen);
-    if (error == TN_OK) {
-        took_t3 = choose_t3(s, open, chosen, is_device);
-        took_t3 |= choose_t3(s, open, chosen, is_async_family);
+    if (error == TN_OK)
+        error = choose_t3(s, open, chosen, is_device, &took_t3);
+    if (error == TN_OK)
+        error = choose_t3(s, open, chosen, is_async_family, &took_t3);
+    if (error == TN_OK)
         error = limit_packed(s, open, is_device, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
+    if (error == TN_OK)
+        error = limit_packed(s, open, is_async_family, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
+    /* There is no T3 of pinned memory: as many as can be. */
+    if (error == TN_OK)
+        error = limit_packed(s, open, is_pinned_to_stay, TN_LAYOUT_SLOTS_MAX, TN_LAYOUT_SLOTS_MAX);
+    if (error == TN_OK && took_t3) { /* what is left has another highest point */
+        mark(s, open, chosen, is_device);
+        error = read_peak(s, chosen);
+        mark(s, open, chosen, is_async_family);
         if (error == TN_OK)
-            error = limit_packed(s, open, is_async_family, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
-        /* There is no T3 of pinned memory: as many as can be. */
-        if (error == TN_OK)
-            error = limit_packed(s, open, is_pinned_to_stay, TN_LAYOUT_SLOTS_MAX, TN_LAYOUT_SLOTS_MAX);
+            error = read_peak(s, chosen);
     }
     if (error == TN_OK) {
-        if (took_t3) { /* what is left has another highest point */
-            mark(s, open, chosen, is_device);
-            read_peak(s, chosen, 1);
-            mark(s, open, chosen, is_async_family);
-            read_peak(s, chosen, 1);
-        }
         choose_rest(s, open);
         for (size_t i = 0; i < s->unit_count; i++)
             choose_runner_up(&s->units[i]);
