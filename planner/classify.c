@@ -17,7 +17,8 @@
 
 /* ---- the driver's ---- */
 
-static const char *native_cause(const tn_unit *u)
+/* `exports`: an export counts. */
+static const char *native_cause(const tn_unit *u, int exports)
 {
     static const struct { uint8_t kind; const char *cause; } kinds[] = {
         {TN_KIND_MANAGED, "managed memory moves between host and device by itself"},
@@ -29,7 +30,7 @@ static const char *native_cause(const tn_unit *u)
         {TN_KIND_POOL, "the program made the pool it comes from"},
         {TN_KIND_PITCH, "the pitch is the driver's choice"},
     };
-    if (u->flags & TN_LF_EXPORTED)
+    if (exports && u->flags & TN_LF_EXPORTED)
         return "its memory was handed to another process";
     if (u->flags & TN_LF_SYNC_MEMOPS)
         return "the program asked for synchronous copies on it";
@@ -400,13 +401,14 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         tn_unit *u = &s->units[i];
         u->held = (u->flags & TN_LF_HELD) != 0;
-        const char *cause = native_cause(u);
         tn_discipline ruled = options && options->rule_of ? options->rule_of(options->user, s->trace, u->site, &u->rule) : TN_D_COUNT;
-        if (cause && !(ruled != TN_D_COUNT && ruled != TN_D_NATIVE && u->flags & TN_LF_EXPORTED && u->family != TN_FAMILY_COUNT)) {
+        int decides = ruled != TN_D_COUNT && can_be(u, ruled);
+        const char *cause = native_cause(u, !decides || ruled == TN_D_NATIVE);
+        if (cause) {
             decide(u, TN_D_NATIVE, u->backed_bytes, cause);
             if (ruled != TN_D_NATIVE)
                 u->rule = NULL;
-        } else if (ruled != TN_D_COUNT && can_be(u, ruled)) {
+        } else if (decides) {
             decide(u, ruled, figure(u, ruled), "a rule says so");
         } else {
             u->rule = NULL;

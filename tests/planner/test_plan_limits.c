@@ -116,6 +116,27 @@ static tn_discipline stack_all(void *user, const tn_trace *trace, uint32_t site,
     return TN_D_T4;
 }
 
+START_TEST(an_exported_site_stays_the_drivers_where_a_rule_cannot_be)
+{
+    program p = program_begin(1);
+    take(&p, TN_KIND_DEVICE, 1, A, 4096);
+    other(&p, (tn_event){.type = TN_EV_EXPORT, .kind = TN_EXPORT_IPC, .addr = A});
+    take(&p, TN_KIND_DEVICE, 2, A + MIB, 4096);
+    other(&p, (tn_event){.type = TN_EV_EXPORT, .kind = TN_EXPORT_IPC, .addr = A + MIB});
+    other(&p, (tn_event){.type = TN_EV_ATTRIBUTE, .addr = A + MIB, .bytes = 6, .aux = 1});
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t), *ruled;
+    char message[TN_PLAN_MESSAGE];
+    tn_plan_options options = {.steps = 1000, .rule_of = _i ? stack_all : pack_all};
+    ck_assert_int_eq(tn_plan_make(t, &options, &ruled, message), TN_OK);
+    ck_assert_int_eq(row_of(ruled, 1)->discipline, _i ? TN_D_NATIVE : TN_D_PACKED);
+    ck_assert_int_eq(row_of(ruled, 2)->discipline, TN_D_NATIVE); /* for its synchronous copies, too */
+    tn_plan_free(ruled);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
 START_TEST(no_rule_shares_held_addresses_or_stacks_what_another_stream_frees)
 {
     program p = program_begin(1);
@@ -152,6 +173,7 @@ int main(void)
     tcase_add_test(c, a_site_with_too_many_blocks_keeps_no_other_from_being_packed);
     tcase_add_test(c, pinned_blocks_beyond_what_is_laid_out_stay_the_drivers);
     tcase_add_loop_test(c, no_rule_shares_held_addresses_or_stacks_what_another_stream_frees, 0, 2);
+    tcase_add_loop_test(c, an_exported_site_stays_the_drivers_where_a_rule_cannot_be, 0, 2);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
