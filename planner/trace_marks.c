@@ -21,7 +21,7 @@ typedef struct stream {
     span *spans;
     uint32_t head, count, room;
     uint32_t ctx;
-    uint32_t next_dirty; /* chain of the context's streams with uncovered work */
+    uint32_t next_dirty; /* chain of the context's streams with uncovered work or a queue */
     uint8_t dirty;
     uint64_t covered;    /* done up to here */
     queue queue;         /* stream-ordered blocks freed on it */
@@ -29,6 +29,8 @@ typedef struct stream {
 
 typedef struct context {
     uint32_t first_dirty; /* 0: none */
+    uint32_t next_dirty;  /* chain of contexts with dirty streams */
+    uint8_t dirty;
     queue queue;
 } context;
 
@@ -37,15 +39,21 @@ struct tn_marks {
     size_t stream_count;
     context *contexts;  /* [0]: the queue of blocks that every context's work keeps busy */
     size_t context_count;
+    uint32_t first_dirty; /* context; NONE: none */
+    size_t numbers;     /* one beyond these comes from damage */
     tn_marks_clean clean;
     void *user;
 };
 
-tn_marks *tn_marks_new(tn_marks_clean clean, void *user)
+#define NONE UINT32_MAX
+
+tn_marks *tn_marks_new(size_t numbers, tn_marks_clean clean, void *user)
 {
     tn_marks *m = calloc(1, sizeof *m);
     if (m) {
+        m->numbers = numbers;
         m->clean = clean;
+        m->first_dirty = NONE;
         m->user = user;
     }
     return m;
@@ -66,14 +74,11 @@ void tn_marks_free(tn_marks *m)
     free(m);
 }
 
-/* Numbers are given out one by one; one beyond this comes from damage. */
-#define NUMBER_MAX ((uint32_t)1 << 24)
-
-static tn_error make_room(void **array, size_t *count, size_t size, uint32_t number)
+static tn_error make_room(const tn_marks *m, void **array, size_t *count, size_t size, uint32_t number)
 {
     if (number < *count)
         return TN_OK;
-    if (number >= NUMBER_MAX)
+    if (number >= m->numbers)
         return TN_E_LIMIT;
     size_t room = *count ? *count : 16;
     while (room <= number)
@@ -89,14 +94,14 @@ static tn_error make_room(void **array, size_t *count, size_t size, uint32_t num
 
 static tn_error context_of(tn_marks *m, uint32_t ctx, context **out)
 {
-    tn_error e = make_room((void **)&m->contexts, &m->context_count, sizeof(context), ctx);
+    tn_error e = make_room(m, (void **)&m->contexts, &m->context_count, sizeof(context), ctx);
     *out = e == TN_OK ? &m->contexts[ctx] : NULL;
     return e;
 }
 
 static tn_error stream_of(tn_marks *m, uint32_t number, stream **out)
 {
-    tn_error e = make_room((void **)&m->streams, &m->stream_count, sizeof(stream), number);
+    tn_error e = make_room(m, (void **)&m->streams, &m->stream_count, sizeof(stream), number);
     *out = e == TN_OK ? &m->streams[number] : NULL;
     return e;
 }
@@ -151,14 +156,14 @@ static uint64_t oldest_in(const stream *s)
     return s->head < s->count ? s->spans[s->head].first : UINT64_MAX;
 }
 
-/* The oldest uncovered work of a context; streams without any leave its chain. */
+/* The oldest uncovered work of a context; streams with none, and none to clean, leave its chain. */
 static uint64_t oldest_of(tn_marks *m, context *c)
 {
     uint64_t oldest = UINT64_MAX;
     for (uint32_t *link = &c->first_dirty; *link;) {
         stream *s = &m->streams[*link];
         uint64_t at = oldest_in(s);
-        if (at == UINT64_MAX) {
+        if (at == UINT64_MAX && s->queue.head == s->queue.count) {
             s->dirty = 0;
             *link = s->next_dirty;
             continue;
@@ -173,12 +178,37 @@ static uint64_t oldest_of(tn_marks *m, context *c)
 static uint64_t oldest_anywhere(tn_marks *m)
 {
     uint64_t oldest = UINT64_MAX;
-    for (size_t i = 0; i < m->context_count; i++) {
-        uint64_t at = oldest_of(m, &m->contexts[i]);
+    for (uint32_t *link = &m->first_dirty; *link != NONE;) {
+        context *c = &m->contexts[*link];
+        uint64_t at = oldest_of(m, c);
+        if (!c->first_dirty) {
+            c->dirty = 0;
+            *link = c->next_dirty;
+            continue;
+        }
         if (at < oldest)
             oldest = at;
+        link = &c->next_dirty;
     }
     return oldest;
+}
+
+static tn_error make_dirty(tn_marks *m, uint32_t number)
+{
+    stream *s = &m->streams[number];
+    context *c;
+    tn_error e = s->dirty ? TN_OK : context_of(m, s->ctx, &c);
+    if (s->dirty || e != TN_OK)
+        return e;
+    s->dirty = 1;
+    s->next_dirty = c->first_dirty;
+    c->first_dirty = number;
+    if (!c->dirty) {
+        c->dirty = 1;
+        c->next_dirty = m->first_dirty;
+        m->first_dirty = s->ctx;
+    }
+    return TN_OK;
 }
 
 tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t last)
@@ -189,15 +219,9 @@ tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t la
         return e;
     if (last < first)
         last = first;
-    if (!s->dirty) {
-        context *c;
-        e = context_of(m, s->ctx, &c);
-        if (e != TN_OK)
-            return e;
-        s->dirty = 1;
-        s->next_dirty = c->first_dirty;
-        c->first_dirty = number;
-    }
+    e = make_dirty(m, number);
+    if (e != TN_OK)
+        return e;
     if (s->head == s->count)
         s->head = s->count = 0;
     if (s->count - s->head >= SPANS_MAX) {
@@ -265,9 +289,9 @@ tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto)
     tn_error e = context_of(m, ctx, &c);
     if (e != TN_OK)
         return e;
-    for (size_t i = 1; i < m->stream_count; i++)
-        if (m->streams[i].ctx == ctx)
-            cover(m, &m->streams[i], upto);
+    for (uint32_t i = c->first_dirty; i; i = m->streams[i].next_dirty)
+        cover(m, &m->streams[i], upto);
+    oldest_of(m, c); /* so that what has nothing left is not looked at again */
     settle(m, c);
     return TN_OK;
 }
@@ -296,5 +320,7 @@ tn_error tn_marks_freed_on(tn_marks *m, uint32_t block, uint32_t number, uint64_
 {
     stream *s;
     tn_error e = stream_of(m, number, &s);
+    if (e == TN_OK && number)
+        e = make_dirty(m, number);
     return e == TN_OK ? queue_push(&s->queue, block, stamp) : e;
 }

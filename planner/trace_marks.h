@@ -14,7 +14,8 @@ typedef struct tn_marks tn_marks;
 /* Told for each block that has become clean, in the order of their frees within one context or stream. */
 typedef void (*tn_marks_clean)(void *user, uint32_t block);
 
-tn_marks *tn_marks_new(tn_marks_clean clean, void *user);
+/* `numbers`: how many contexts or streams there can be; one beyond is TN_E_LIMIT wherever it is named. NULL: no memory left. */
+tn_marks *tn_marks_new(size_t numbers, tn_marks_clean clean, void *user);
 void tn_marks_free(tn_marks *m);
 
 /* A stream belongs to a context. Number 0 is no stream and no context. */

@@ -7,6 +7,8 @@
 #include "planner/trace_index.h"
 #include "planner/trace_marks.h"
 
+/* What a kill took from a buffered journal is not counted: so many numbers may be named in any case. */
+#define NUMBERS_MIN 65536u
 #define SYNC_MEMOPS_ATTRIBUTE 6u /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
 typedef struct mapping { uint64_t bytes; uint32_t life; } mapping;
@@ -489,7 +491,9 @@ tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *s
 {
     replay r = {.trace = trace, .p = p, .site_of = site_of, .site_end = site_end};
     r.thread_room = 0;
-    r.marks = tn_marks_new(became_clean, &r);
+    /* Numbers are given out one by one, with an event each, so that damage to one costs neither memory nor time. */
+    size_t numbers = tn_reader_event_count(p->reader) + (size_t)p->dropped;
+    r.marks = tn_marks_new(numbers > NUMBERS_MIN ? numbers : NUMBERS_MIN, became_clean, &r);
     r.seen_site = calloc(trace->site_count + 1, 1);
     if (!r.marks || !r.seen_site)
         r.error = TN_E_NOMEM;

@@ -228,6 +228,31 @@ START_TEST(a_phase_of_a_later_journal_is_passed_over)
 }
 END_TEST
 
+START_TEST(a_number_that_cannot_be_is_refused)
+{
+    take(&p, DEVICE, 1, A, 8192);
+    other(&p, (tn_event){.type = TN_EV_WORK, .kind = TN_WORK_KERNEL, .ctx = _i ? 1 : 0xffff00, .stream = _i ? 0xffff00 : 1, .bytes = 1, .aux = JM_START + p.at});
+    program_end(&p, "one");
+    char message[TN_TRACE_MESSAGE];
+    const char *path = scratch_file("one.tnj");
+    ck_assert_int_eq(tn_trace_open(&path, 1, &t, message), TN_E_LIMIT);
+    ck_assert_msg(strstr(message, "one.tnj: it names more events, contexts or streams") != NULL, "%s", message);
+}
+END_TEST
+
+START_TEST(a_context_wait_covers_streams_that_only_freed)
+{
+    take_on(&p, 1, A, 4096, 1);
+    take_on(&p, 1, B, 4096, 2);
+    give_on(&p, TN_KIND_ASYNC, A, 1);
+    give_on(&p, TN_KIND_ASYNC, B, 2);
+    wait_context(&p);
+    read_trace();
+    ck_assert_uint_eq(life(t, 0)->clean, 5);
+    ck_assert_uint_eq(life(t, 1)->clean, 5);
+}
+END_TEST
+
 START_TEST(a_released_handle_lives_while_it_is_mapped)
 {
     take(&p, TN_KIND_VMM_HANDLE, 1, 0x77, 2 << 20);
@@ -421,6 +446,8 @@ int main(void)
     tcase_add_test(c, a_reset_ends_what_is_not_stream_ordered);
     tcase_add_test(c, exports_captures_attributes_and_graphs_mark_their_blocks);
     tcase_add_test(c, a_phase_of_a_later_journal_is_passed_over);
+    tcase_add_loop_test(c, a_number_that_cannot_be_is_refused, 0, 2);
+    tcase_add_test(c, a_context_wait_covers_streams_that_only_freed);
     tcase_add_test(c, a_released_handle_lives_while_it_is_mapped);
     tcase_add_test(c, what_the_driver_refused_changes_nothing);
     tcase_add_test(c, an_address_that_comes_again_ends_the_block_whose_free_was_not_seen);
