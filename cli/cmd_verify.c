@@ -83,19 +83,17 @@ static void name_row(void *user, tn_plan *plan, const tn_trace *trace, uint32_t 
         plan_names_fill(o->names, plan, site, row);
 }
 
-static int judge(const tn_verdict *v, const tn_trace *run)
+/* What standard output has no line for. */
+static int warn_and_judge(const tn_verdict *v, const tn_trace *run)
 {
-    if (v->incomplete) {
-        for (size_t i = 0; i < run->skipped_count; i++)
-            cli_warn("verify", "%s", run->skipped[i]);
+    static const int codes[] = {[TN_PLAN_HOLDS] = TN_EXIT_HOLDS, [TN_PLAN_FALLS_SHORT] = TN_EXIT_FALLS_SHORT, [TN_PLAN_UNCERTAIN] = TN_EXIT_INCONCLUSIVE};
+    for (size_t i = 0; i < run->skipped_count; i++)
+        cli_warn("verify", "%s", run->skipped[i]);
+    if (v->incomplete)
         cli_warn("verify", "the run is incomplete: events were dropped or cannot be read, so it cannot be said whether the plan holds");
-        return TN_EXIT_INCONCLUSIVE; /* of an excess, too: the free that made room may be what was dropped */
-    }
-    if (v->by_key + v->by_name == 0) {
+    else if (v->by_key + v->by_name == 0)
         cli_warn("verify", "no site of this run is in the plan");
-        return TN_EXIT_INCONCLUSIVE;
-    }
-    return tn_verdict_holds(v) ? TN_EXIT_HOLDS : TN_EXIT_FALLS_SHORT;
+    return codes[tn_verdict_judge(v)];
 }
 
 int cmd_verify(int argc, char **argv)
@@ -118,8 +116,7 @@ int cmd_verify(int argc, char **argv)
         code = cli_fail("verify", "no memory left to replay %s", o.run);
     } else {
         tn_verdict_print(&verdict, plan, run, o.top, stdout);
-        code = judge(&verdict, run);
-        puts(code == TN_EXIT_HOLDS ? "The plan holds." : code == TN_EXIT_FALLS_SHORT ? "The plan does not hold." : "It cannot be said whether the plan holds.");
+        code = warn_and_judge(&verdict, run);
         tn_verdict_free(&verdict);
         if (fflush(stdout) != 0)
             code = cli_fail("verify", "standard output cannot be written");

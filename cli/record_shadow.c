@@ -22,7 +22,8 @@ static void write_shadow(const tn_plan *plan, const tn_trace *run, const tn_verd
     }
     size_t differ = tn_shadow_print(v, plan, out);
     tn_verdict_print(v, plan, run, SIZE_MAX, out);
-    if (fclose(out) != 0)
+    int failed = ferror(out); /* fclose() tells of the last bytes alone */
+    if (fclose(out) != 0 || failed)
         cli_warn("record", "%s cannot be written: %s", path, strerror(errno));
     else if (!quiet && (differ || v->excesses))
         cli_warn("record", "%zu sites differ from the plan and %llu requests would have found no room: see %s", differ,

@@ -225,6 +225,11 @@ void tn_verdict_print(const tn_verdict *v, const tn_plan *plan, const tn_trace *
         fprintf(out, "  left to the driver: %s MiB, and %s MiB were planned for\n", mib(v->native_bytes, a), mib(v->native_planned, b));
     if (v->excesses)
         fputs("  For these requests plan from this run too, or with --headroom; a site in another's way gets addresses of its own by the rule T3.\n", out);
+    if (v->incomplete)
+        fputs("  Events of the run were dropped or cannot be read: this is of what was recorded.\n", out);
+    static const char *const sentences[] = {[TN_PLAN_HOLDS] = "The plan holds.", [TN_PLAN_FALLS_SHORT] = "The plan does not hold.",
+                                            [TN_PLAN_UNCERTAIN] = "It cannot be said whether the plan holds."};
+    fprintf(out, "%s\n", sentences[tn_verdict_judge(v)]);
 }
 
 size_t tn_shadow_print(const tn_verdict *v, const tn_plan *plan, FILE *out)

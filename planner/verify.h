@@ -36,10 +36,17 @@ typedef struct tn_verdict {
 TN_MUST_USE tn_error tn_verify(const tn_plan *plan, const tn_trace *run, tn_plan_namer namer, void *user, tn_verdict *out);
 void tn_verdict_free(tn_verdict *v);
 
-/* 1 where the plan holds: no excess, a section for each of the run's, and sites that it knows. */
-static inline int tn_verdict_holds(const tn_verdict *v)
+typedef enum tn_judgement {
+    TN_PLAN_HOLDS = 0,
+    TN_PLAN_FALLS_SHORT,  /* an excess, or a section of the run that it does not have */
+    TN_PLAN_UNCERTAIN     /* events were dropped, and a dropped free makes an excess; or the plan knows no site of the run */
+} tn_judgement;
+
+static inline tn_judgement tn_verdict_judge(const tn_verdict *v)
 {
-    return v->excesses == 0 && v->missing_count == 0 && v->by_key + v->by_name > 0;
+    if (v->incomplete || v->by_key + v->by_name == 0)
+        return TN_PLAN_UNCERTAIN;
+    return v->excesses || v->missing_count ? TN_PLAN_FALLS_SHORT : TN_PLAN_HOLDS;
 }
 
 #endif

@@ -69,14 +69,14 @@ holds two_runs_hold_each "$rc:$out" '0:*The plan holds.'
 # Shadow: a record beside a plan.
 env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed -- \
     "$ENGINE" --config dense --seed 1 --requests 9 --instrumented >/dev/null 2>shadow.err </dev/null
-same shadow_of_the_same_requests "$(grep -c 'differ from the plan$' shadowed/shadow.txt):$(tail -n 1 shadowed/shadow.txt | cut -d' ' -f1-2)" '1:3313 requests'
+same shadow_of_the_same_requests "$(grep -c 'differ from the plan$' shadowed/shadow.txt):$(grep -c '^3313 requests replayed' shadowed/shadow.txt):$(tail -n 1 shadowed/shadow.txt)" '1:1:The plan holds.'
 env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed2 -- \
     "$ENGINE" --config dense --seed 6 --requests 12 --instrumented >/dev/null 2>shadow.err </dev/null
 holds shadow_of_others "$(cat shadow.err)" '*sites differ from the plan and * requests would have found no room: see */shadowed2/shadow.txt*'
 cp -r shadowed2 dropped
 printf '\001' | dd of="$(echo dropped/*.tnj)" bs=1 seek=32 conv=notrunc status=none
 run "$TENURE" verify dense.json shadowed2
-same excess_of_a_whole_run "$rc" 1
+same excess_of_a_whole_run "$rc:$(tail -n 1 shadowed2/shadow.txt)" '1:The plan does not hold.'
 run "$TENURE" verify dense.json dropped
 holds excess_of_a_run_that_dropped_events "$rc:$out$err" '3:*first excess*It cannot be said whether*dropped*'
 run "$TENURE" record --plan bad.json -o nothing -- /bin/true
