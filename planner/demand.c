@@ -90,7 +90,7 @@ static bool read_dtype(reading *r, const tn_node *node, tn_dtype *out)
 }
 
 /* A name like it in the same section, else the section that has just this key, else what there is. */
-static bool unknown_key(reading *r, const tn_section *section, const char *where, const tn_node *node)
+static bool unknown_key(reading *r, const tn_field_section *section, const char *where, const tn_node *node)
 {
     const char *names[32];
     char known[240] = "";
@@ -110,7 +110,7 @@ static bool unknown_key(reading *r, const tn_section *section, const char *where
     return fail(r, TN_DEMAND_UNKNOWN, node, "there is no key \"%.60s\" in %s, which has %s", node->key, where, known);
 }
 
-static bool read_section(reading *r, const tn_section *section, const char *where, const tn_node *map, char *base);
+static bool read_section(reading *r, const tn_field_section *section, const char *where, const tn_node *map, char *base);
 
 static tn_demand_item *add_item(reading *r, const tn_field *field, const tn_node *node)
 {
@@ -155,7 +155,7 @@ static bool read_items(reading *r, const tn_field *field, const tn_node *node)
     return true;
 }
 
-static bool read_field(reading *r, const tn_section *section, const tn_field *field, const tn_node *node, char *base)
+static bool read_field(reading *r, const tn_field_section *section, const tn_field *field, const tn_node *node, char *base)
 {
     char *at = base + field->offset;
     if (field->kind == TN_FIELD_SECTION) {
@@ -189,7 +189,7 @@ static bool read_field(reading *r, const tn_section *section, const tn_field *fi
     }
 }
 
-static bool read_section(reading *r, const tn_section *section, const char *where, const tn_node *map, char *base)
+static bool read_section(reading *r, const tn_field_section *section, const char *where, const tn_node *map, char *base)
 {
     if (section->enabled != TN_NO_FLAG)
         *(bool *)(base + section->enabled) = true;
@@ -213,7 +213,7 @@ static bool check_sections(reading *r)
 {
     const tn_node *root = tn_document_root(r->document);
     for (size_t s = 0; s < tn_demand_section_count; s++) {
-        const tn_section *section = &tn_demand_sections[s];
+        const tn_field_section *section = &tn_demand_sections[s];
         if (section->always && *section->path && !tn_node_find(root, section->path))
             return fail(r, TN_DEMAND_MISSING, NULL, "there is no section %s, which says %s and more", section->path, section->fields[0].key);
     }

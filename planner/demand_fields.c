@@ -121,7 +121,7 @@ static const tn_field item_fields[] = {
 };
 
 #define FIELDS(table) table, sizeof(table) / sizeof(table[0])
-const tn_section tn_demand_sections[] = {
+const tn_field_section tn_demand_sections[] = {
     {"", FIELDS(file_fields), true, TN_NO_FLAG},
     {"device", FIELDS(device_fields), false, TN_NO_FLAG},
     {"model", FIELDS(model_fields), true, TN_NO_FLAG},
@@ -135,9 +135,9 @@ const tn_section tn_demand_sections[] = {
     {"features.sliding_window", FIELDS(sliding_window_fields), false, offsetof(tn_demand, sliding_window.enabled)},
 };
 const size_t tn_demand_section_count = sizeof(tn_demand_sections) / sizeof(tn_demand_sections[0]);
-const tn_section tn_demand_item_section = {"", FIELDS(item_fields), false, TN_NO_FLAG};
+const tn_field_section tn_demand_item_section = {"", FIELDS(item_fields), false, TN_NO_FLAG};
 
-const tn_section *tn_demand_section(const char *path)
+const tn_field_section *tn_demand_section(const char *path)
 {
     for (size_t i = 0; i < tn_demand_section_count; i++)
         if (strcmp(tn_demand_sections[i].path, path) == 0)
@@ -150,7 +150,7 @@ const char *tn_demand_key(size_t i)
 {
     static _Thread_local char path[80];
     for (size_t s = 0; s < tn_demand_section_count; s++) {
-        const tn_section *section = &tn_demand_sections[s];
+        const tn_field_section *section = &tn_demand_sections[s];
         if (i < section->count) {
             snprintf(path, sizeof(path), "%s%s%s", section->path, *section->path ? "." : "", section->fields[i].key);
             return path;

@@ -25,21 +25,21 @@ typedef struct tn_field {
     const char *what;  /* of TN_FIELD_ITEMS: the name of what is given as a size alone */
 } tn_field;
 
-typedef struct tn_section {
+typedef struct tn_field_section {
     const char *path; /* "features.vision"; "" is the file itself */
     const tn_field *fields;
     size_t count;
     bool always;      /* its required keys must be there even where the section is not */
     size_t enabled;   /* offset of the flag that is set where the section stands in the file; TN_NO_FLAG: none */
-} tn_section;
+} tn_field_section;
 
 #define TN_NO_FLAG SIZE_MAX
 
-extern const tn_section tn_demand_sections[];
+extern const tn_field_section tn_demand_sections[];
 extern const size_t tn_demand_section_count;
-extern const tn_section tn_demand_item_section; /* the keys of one item; its path is "" */
+extern const tn_field_section tn_demand_item_section; /* the keys of one item; its path is "" */
 
 /* The section of that path, or NULL. */
-const tn_section *tn_demand_section(const char *path);
+const tn_field_section *tn_demand_section(const char *path);
 
 #endif
