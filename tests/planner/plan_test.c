@@ -12,6 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "planner/plan_check.h"
+#include "planner/verify.h"
+
 static char folder[PATH_MAX];
 
 void scratch_make(void)
@@ -165,4 +168,63 @@ const tn_life *life(const tn_trace *trace, size_t n)
 {
     ck_assert_uint_lt(n, trace->processes[0].life_count);
     return &trace->processes[0].lives[n];
+}
+
+tn_plan *plan_with(const tn_trace *t, tn_plan_options options)
+{
+    char message[TN_PLAN_MESSAGE];
+    tn_plan *plan = NULL;
+    if (!options.steps)
+        options.steps = 1000000;
+    tn_error error = tn_plan_make(t, &options, &plan, message);
+    ck_assert_msg(error == TN_OK, "%s", message);
+    ck_assert_msg(tn_plan_check(plan, message) == TN_OK, "%s", message);
+    return plan;
+}
+
+uint64_t excesses(const tn_plan *plan, const tn_trace *t, uint64_t *waits)
+{
+    tn_verdict v;
+    ck_assert_int_eq(tn_verify(plan, t, NULL, NULL, &v), TN_OK);
+    uint64_t n = v.excesses;
+    if (waits)
+        *waits = v.waits;
+    ck_assert_uint_gt(v.by_key, 0);
+    tn_verdict_free(&v);
+    return n;
+}
+
+uint64_t address(unsigned n)
+{
+    return 0x7f0000000000u + (uint64_t)n * 64 * MIB;
+}
+
+tn_trace *scratch_run(const char *run, uint32_t pid, uint64_t bytes, unsigned at_once)
+{
+    program p = program_begin(pid);
+    for (unsigned i = 0; i < 10; i++) {
+        for (unsigned k = 0; k < at_once; k++)
+            take(&p, TN_KIND_DEVICE, 1, address(k), bytes + i % 2 * 512);
+        for (unsigned k = 0; k < at_once; k++)
+            give(&p, TN_KIND_DEVICE, address(k));
+    }
+    program_end_in(&p, run, "p");
+    return open_runs(&run, 1);
+}
+
+tn_trace *two_in_turn(const char *run, int waits)
+{
+    program p = program_begin(1);
+    for (unsigned i = 0; i < 3; i++) {
+        for (uint32_t site = 1; site <= 2; site++) {
+            take(&p, TN_KIND_DEVICE, site, address(site), 2 * MIB);
+            work(&p, 1);
+            give(&p, TN_KIND_DEVICE, address(site));
+            if (waits)
+                wait_stream(&p, 1);
+        }
+        wait_stream(&p, 1);
+    }
+    program_end_in(&p, run, "p");
+    return open_runs(&run, 1);
 }

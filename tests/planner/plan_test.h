@@ -3,6 +3,7 @@
 #ifndef TENURE_TESTS_PLANNER_PLAN_TEST_H
 #define TENURE_TESTS_PLANNER_PLAN_TEST_H
 
+#include "planner/plan.h"
 #include "planner/trace.h"
 #include "tests/report/journal_maker.h"
 
@@ -40,6 +41,19 @@ void other(program *p, tn_event e);
 /* The trace of the scratch folder, or of the paths in it; the test fails where that fails. */
 tn_trace *open_scratch(void);
 tn_trace *open_runs(const char *const *names, size_t count);
+/* A plan that holds by its validator; the test fails where there is none. 0 steps: a million. */
+tn_plan *plan_with(const tn_trace *trace, tn_plan_options options);
+/* How many requests of the trace find no room in the plan, and how many have to wait (may be NULL). */
+uint64_t excesses(const tn_plan *plan, const tn_trace *trace, uint64_t *waits);
+
+#define MIB ((uint64_t)1 << 20)
+/* Places for blocks, 64 MiB apart. */
+uint64_t address(unsigned n);
+/* Runs, made in the folder RUN: one site that has so many blocks at once, now of `bytes` and now of 512 more; and two sites in turn, with a wait
+ * behind each block or behind each pair. */
+tn_trace *scratch_run(const char *run, uint32_t pid, uint64_t bytes, unsigned at_once);
+tn_trace *two_in_turn(const char *run, int waits);
+
 /* The n-th block of the first process. */
 const tn_life *life(const tn_trace *trace, size_t n);
 

@@ -26,18 +26,11 @@ static void end(void)
     scratch_remove();
 }
 
-static uint64_t address(unsigned n)
-{
-    return 0x7f0000000000u + (uint64_t)n * 0x1000000;
-}
-
 static void read_plan(tn_plan_options options)
 {
-    char message[TN_PLAN_MESSAGE];
     program_end(&p, "one");
     t = open_scratch();
-    options.steps = 100000;
-    ck_assert_msg(tn_plan_make(t, &options, &plan, message) == TN_OK, "%s", message);
+    plan = plan_with(t, options);
     ck_assert_uint_eq(plan->section_count, 1);
 }
 

@@ -15,27 +15,8 @@
 #include "tests/planner/plan_test.h"
 
 #define DEVICE TN_KIND_DEVICE
-#define MIB ((uint64_t)1 << 20)
-#define A 0x7f0000000000u
 
 static const char *torch;
-
-static uint64_t address(unsigned n)
-{
-    return A + (uint64_t)n * 64 * MIB;
-}
-
-static tn_plan *plan_with(const tn_trace *t, tn_plan_options options)
-{
-    char message[TN_PLAN_MESSAGE];
-    tn_plan *plan = NULL;
-    if (!options.steps)
-        options.steps = 1000000;
-    tn_error error = tn_plan_make(t, &options, &plan, message);
-    ck_assert_msg(error == TN_OK, "%s", message);
-    ck_assert_msg(tn_plan_check(plan, message) == TN_OK, "%s", message);
-    return plan;
-}
 
 static char *text_of(const tn_plan *plan, size_t *bytes)
 {
@@ -51,18 +32,6 @@ static const tn_plan_row *row_of(const tn_plan *plan, uint32_t site)
     const tn_plan_row *row = tn_plan_row_of(&plan->sections[0], 0x1000 + site, 0);
     ck_assert_ptr_nonnull(row);
     return row;
-}
-
-static uint64_t excesses(const tn_plan *plan, const tn_trace *t, uint64_t *waits)
-{
-    tn_verdict v;
-    ck_assert_int_eq(tn_verify(plan, t, NULL, NULL, &v), TN_OK);
-    uint64_t n = v.excesses;
-    if (waits)
-        *waits = v.waits;
-    ck_assert_uint_gt(v.by_key, 0);
-    tn_verdict_free(&v);
-    return n;
 }
 
 /* ---- which discipline ---- */
@@ -129,25 +98,13 @@ END_TEST
 START_TEST(blocks_still_in_use_by_the_device_share_nothing)
 {
     for (int waits = 0; waits < 2; waits++) {
-        program p = program_begin(1);
-        for (unsigned i = 0; i < 3; i++) {
-            for (uint32_t site = 1; site <= 2; site++) {
-                take(&p, DEVICE, site, address(site), 2 * MIB);
-                work(&p, 1);
-                give(&p, DEVICE, address(site));
-                if (waits)
-                    wait_stream(&p, 1);
-            }
-            wait_stream(&p, 1);
-        }
-        const char *run = waits ? "waits" : "none";
-        program_end_in(&p, run, "p");
-        tn_trace *t = open_runs(&run, 1);
+        tn_trace *t = two_in_turn(waits ? "waits" : "none", waits);
         tn_plan *plan = plan_with(t, (tn_plan_options){0});
         const tn_plan_tier *tier = &plan->sections[0].tiers[0];
         ck_assert_int_eq(tier->discipline, TN_D_PACKED);
         ck_assert_uint_eq(tier->capacity, waits ? 2 * MIB : 4 * MIB);
         ck_assert_uint_eq(tier->with_waits, 2 * MIB);
+        ck_assert_uint_eq(tier->live_peak, waits ? 2 * MIB : 4 * MIB);
         uint64_t waited;
         ck_assert_uint_eq(excesses(plan, t, &waited), 0);
         ck_assert_uint_eq(waited, 0);
@@ -188,103 +145,6 @@ START_TEST(streams_share_behind_a_join_and_not_without)
         tn_plan_free(plan);
         tn_trace_free(t);
     }
-}
-END_TEST
-
-/* ---- verify ---- */
-
-static tn_trace *scratch_run(const char *run, uint32_t pid, uint64_t bytes, unsigned at_once)
-{
-    program p = program_begin(pid);
-    for (unsigned i = 0; i < 10; i++) {
-        for (unsigned k = 0; k < at_once; k++)
-            take(&p, DEVICE, 1, address(k), bytes + i % 2 * 512);
-        for (unsigned k = 0; k < at_once; k++)
-            give(&p, DEVICE, address(k));
-    }
-    program_end_in(&p, run, "p");
-    return open_runs(&run, 1);
-}
-
-START_TEST(an_excess_is_named_with_tier_site_event_and_bytes)
-{
-    tn_trace *seen = scratch_run("seen", 1, 1 * MIB, 2), *larger = scratch_run("larger", 2, 3 * MIB, 2), *more = scratch_run("more", 3, 1 * MIB, 3);
-    tn_plan *plan = plan_with(seen, (tn_plan_options){0});
-    tn_verdict v;
-    ck_assert_uint_eq(excesses(plan, seen, NULL), 0);
-    ck_assert_int_eq(tn_verify(plan, larger, NULL, NULL, &v), TN_OK);
-    ck_assert_uint_eq(v.excesses, 20);
-    ck_assert_int_eq(v.first.answer.spill, TN_SPILL_TOO_LARGE);
-    ck_assert_uint_eq(v.first.at, 1);
-    ck_assert_uint_eq(v.first.answer.short_by, 3 * MIB);
-    ck_assert_uint_eq(v.worst.answer.short_by, 3 * MIB + 512);
-    ck_assert_int_ne(tn_verdict_judge(&v), TN_PLAN_HOLDS);
-    tn_verdict_free(&v);
-    ck_assert_int_eq(tn_verify(plan, more, NULL, NULL, &v), TN_OK);
-    ck_assert_uint_eq(v.excesses, 10);
-    ck_assert_int_eq(v.first.answer.spill, TN_SPILL_TOO_MANY);
-    ck_assert_uint_eq(v.first.at, 3);
-    tn_verdict_free(&v);
-    tn_plan_free(plan);
-    /* Two runs: the envelope holds both. */
-    tn_trace *both = open_runs((const char *const[]){"seen", "more"}, 2);
-    plan = plan_with(both, (tn_plan_options){0});
-    ck_assert_uint_eq(excesses(plan, seen, NULL) + excesses(plan, more, NULL), 0);
-    tn_plan_free(plan);
-    /* Headroom: 300 % more holds the larger one. */
-    plan = plan_with(seen, (tn_plan_options){.headroom = 300});
-    ck_assert_uint_eq(excesses(plan, larger, NULL), 0);
-    tn_plan_free(plan);
-    tn_trace_free(seen);
-    tn_trace_free(larger);
-    tn_trace_free(more);
-    tn_trace_free(both);
-}
-END_TEST
-
-static void name_all(void *user, tn_plan *plan, const tn_trace *trace, uint32_t site, tn_plan_row *row)
-{
-    const tn_trace_site *x = &trace->sites[site];
-    (void)user;
-    if (!x->record)
-        return;
-    tn_plan_frame *f = tn_plan_add_frame(plan, row);
-    f->module = tn_plan_text(plan, "program");
-    f->function = tn_plan_text(plan, "load");
-    f->delta = f->offset = x->record->frames[0].offset;
-}
-
-START_TEST(after_a_rebuild_sites_are_matched_by_function_and_place)
-{
-    program p = program_begin(1);
-    take(&p, DEVICE, 1, address(1), 1 * MIB);
-    take(&p, DEVICE, 2, address(2), 2 * MIB);
-    program_end_in(&p, "old", "p");
-    program q = program_begin(2); /* the same program, built again: other keys, calls moved by a few bytes, one new site */
-    jm_header(q.journal)->exe_build_id[0] ^= 1;
-    jm_site(q.journal, TN_SITE_FIRST + 41, 0x9001, 1, (const uint64_t[][2]){{1, 0x100}});
-    jm_site(q.journal, TN_SITE_FIRST + 42, 0x9002, 1, (const uint64_t[][2]){{1, 0x208}});
-    take(&q, DEVICE, 41, address(1), 1 * MIB);
-    take(&q, DEVICE, 42, address(2), 2 * MIB);
-    program_end_in(&q, "new", "q");
-    const char *old_run = "old", *new_run = "new";
-    tn_trace *old = open_runs(&old_run, 1), *new = open_runs(&new_run, 1);
-    tn_plan *plan = plan_with(old, (tn_plan_options){.namer = name_all});
-    tn_verdict v;
-    ck_assert_int_eq(tn_verify(plan, new, name_all, NULL, &v), TN_OK);
-    ck_assert_uint_eq(v.by_key, 0);
-    ck_assert_uint_eq(v.by_name, 2);
-    ck_assert_uint_eq(v.plan_only + v.unplanned, 0);
-    ck_assert_uint_eq(v.excesses, 0);
-    tn_verdict_free(&v);
-    ck_assert_int_eq(tn_verify(plan, new, NULL, NULL, &v), TN_OK);
-    ck_assert_uint_eq(v.plan_only, 2);
-    ck_assert_uint_eq(v.unplanned, 2);
-    ck_assert_int_ne(tn_verdict_judge(&v), TN_PLAN_HOLDS);
-    tn_verdict_free(&v);
-    tn_plan_free(plan);
-    tn_trace_free(old);
-    tn_trace_free(new);
 }
 END_TEST
 
@@ -558,8 +418,6 @@ int main(int argc, char **argv)
     tcase_add_test(c, each_history_gets_its_discipline);
     tcase_add_test(c, blocks_still_in_use_by_the_device_share_nothing);
     tcase_add_test(c, streams_share_behind_a_join_and_not_without);
-    tcase_add_test(c, an_excess_is_named_with_tier_site_event_and_bytes);
-    tcase_add_test(c, after_a_rebuild_sites_are_matched_by_function_and_place);
     tcase_add_loop_test(c, random_runs_give_one_plan_that_holds_them, 0, 10);
     tcase_add_loop_test(c, hostile_lifetimes_are_planned_near_the_lower_bound, 0, sizeof patterns / sizeof patterns[0]);
     tcase_add_test(c, the_recorded_loop_is_planned_within_two_percent);
