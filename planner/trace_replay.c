@@ -9,6 +9,7 @@
 
 /* What a kill took from a buffered journal is not counted: so many numbers may be named in any case. */
 #define NUMBERS_MIN 65536u
+#define BLOCK_MAX ((uint64_t)1 << 48) /* bytes: no address space is larger */
 #define SYNC_MEMOPS_ATTRIBUTE 6u /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
 typedef struct mapping { uint64_t bytes; uint32_t life; } mapping;
@@ -116,6 +117,10 @@ static void take_alloc(replay *r)
     }
     if (e->addr == 0 || e->bytes == 0)
         return;
+    if (e->bytes > BLOCK_MAX) {
+        r->p->damage = "it holds a block larger than any memory, which is passed over";
+        return;
+    }
     uint32_t site = event_site(r, e->site);
     note_first(r, site);
     tn_index *t = index_of_kind(r, e->kind);
