@@ -220,6 +220,21 @@ static tn_error cut(const tn_section *s, const tn_instance *in, const uint8_t *c
     return error;
 }
 
+/* A region that began with a request that none was seen to begin with, because the one before it was full: as many requests as any other. */
+static tn_error list_one_more(tn_regions *out, uint32_t unit, uint64_t bytes)
+{
+    tn_region region = {.unit = unit, .first_bytes = bytes, .capacity = tn_round_up(bytes, 512), .count = 1, .times = 1};
+    for (size_t i = 0; i < out->count; i++)
+        if (out->at[i].count > region.count)
+            region.count = out->at[i].count;
+    tn_region *r = TN_TRACE_PUSH(out->at, out->count);
+    if (!r)
+        return TN_E_NOMEM;
+    *r = region;
+    qsort(out->at, out->count, sizeof *out->at, by_first);
+    return TN_OK;
+}
+
 /* Follows serve's rule with the regions listed so far. What does not fit makes them larger: 1 where that happened. */
 static tn_error follow(const tn_section *s, const tn_instance *in, const uint8_t *chosen, tn_regions *out, int *grew)
 {
@@ -250,6 +265,8 @@ static tn_error follow(const tn_section *s, const tn_instance *in, const uint8_t
             const tn_region *planned = run.open != TN_TRACE_NONE ? run.regions[run.open].planned : tn_regions_find(out, unit, l->bytes);
             if (planned)
                 out->at[planned - out->at].capacity += short_by;
+            else
+                made = list_one_more(out, unit, l->bytes) == TN_OK;
             *grew = 1;
             break;
         }

@@ -101,6 +101,54 @@ START_TEST(pinned_blocks_beyond_what_is_laid_out_stay_the_drivers)
 }
 END_TEST
 
+static void load(program *p, uint32_t site, unsigned place, uint64_t bytes)
+{
+    take(p, TN_KIND_DEVICE, site, A + place * 64 * MIB, bytes);
+    written(p, A + place * 64 * MIB, TN_WRITE_H2D);
+}
+
+/* Two models that are loaded one behind the other and unloaded apart, the first beginning as a larger one did: its region goes on into the second,
+ * and the next begins with a site that none was seen to begin with. */
+START_TEST(a_region_may_begin_with_any_site)
+{
+    program p = program_begin(1);
+    load(&p, 1, 0, 8 * MIB);
+    for (unsigned i = 1; i < 4; i++)
+        load(&p, 2, i, 4 * MIB);
+    for (unsigned i = 0; i < 4; i++)
+        give(&p, TN_KIND_DEVICE, A + i * 64 * MIB);
+    load(&p, 1, 0, 8 * MIB);
+    load(&p, 2, 1, 4 * MIB);
+    load(&p, 3, 2, 16 * MIB);
+    for (unsigned i = 3; i < 6; i++)
+        load(&p, 2, i, 4 * MIB);
+    give(&p, TN_KIND_DEVICE, A);
+    give(&p, TN_KIND_DEVICE, A + 64 * MIB);
+    load(&p, 1, 0, 8 * MIB);
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t);
+    ck_assert_int_eq(row_of(plan, 2)->discipline, TN_D_T1);
+    must_hold(plan, t);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
+START_TEST(a_block_larger_than_memory_is_damage)
+{
+    program p = program_begin(1);
+    load(&p, 1, 0, 8 * MIB);
+    load(&p, 1, 1, UINT64_MAX - 4096);
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t);
+    ck_assert_uint_eq(row_of(plan, 1)->largest, 8 * MIB);
+    ck_assert(tn_trace_incomplete(t));
+    ck_assert_ptr_nonnull(strstr(t->processes[0].damage, "larger than"));
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
 static tn_discipline pack_all(void *user, const tn_trace *trace, uint32_t site, const char **rule)
 {
     (void)user;
@@ -168,12 +216,14 @@ int main(void)
 {
     Suite *suite = suite_create("plan limits");
     TCase *c = tcase_create("plan limits");
-    tcase_set_timeout(c, 60);
+    tcase_set_timeout(c, 20);
     tcase_add_checked_fixture(c, scratch_make, scratch_remove);
     tcase_add_test(c, a_site_with_too_many_blocks_keeps_no_other_from_being_packed);
     tcase_add_test(c, pinned_blocks_beyond_what_is_laid_out_stay_the_drivers);
     tcase_add_loop_test(c, no_rule_shares_held_addresses_or_stacks_what_another_stream_frees, 0, 2);
     tcase_add_loop_test(c, an_exported_site_stays_the_drivers_where_a_rule_cannot_be, 0, 2);
+    tcase_add_test(c, a_region_may_begin_with_any_site);
+    tcase_add_test(c, a_block_larger_than_memory_is_damage);
     suite_add_tcase(suite, c);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
