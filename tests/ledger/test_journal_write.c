@@ -207,6 +207,7 @@ START_TEST(writers_share_what_is_mapped_together)
         most = now > most ? now : most;
     }
     /* Header, counters, each writer's own window, and the one that chunks are given out from. */
+    ck_assert_uint_gt(most, WRITERS);
     ck_assert_uint_le(most, WRITERS + 4);
     for (unsigned i = 0; i < WRITERS; i++)
         tn_journal_detach(j, t[i]);
