@@ -105,7 +105,7 @@ echo '{"schema": "tenure-plan/1"' >bad.json
 run "$TENURE" verify bad.json dense
 refused bad_plan 2 '*bad.json:*'
 run "$TENURE" verify moe.json dense
-holds another_configuration "$rc:$out" '[01]:*'
+holds another_configuration "$rc:$out" '1:*first excess:*tier *site *'
 run "$TENURE" verify dense.json
 refused one_argument 2 '*a plan and a run are needed*'
 finish
