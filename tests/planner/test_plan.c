@@ -105,6 +105,11 @@ START_TEST(blocks_still_in_use_by_the_device_share_nothing)
         ck_assert_uint_eq(tier->capacity, waits ? 2 * MIB : 4 * MIB);
         ck_assert_uint_eq(tier->with_waits, 2 * MIB);
         ck_assert_uint_eq(tier->live_peak, waits ? 2 * MIB : 4 * MIB);
+        ck_assert_uint_eq(tier->slots, 2);
+        ck_assert_uint_eq(tier->hand_outs, 6);
+        ck_assert_uint_eq(row_of(plan, 1)->capacity, 2 * MIB);
+        ck_assert_uint_eq(plan->sections[0].device_live_peak, 2 * MIB); /* until freed */
+        ck_assert_uint_eq(plan->events, waits ? 27 : 21);
         uint64_t waited;
         ck_assert_uint_eq(excesses(plan, t, &waited), 0);
         ck_assert_uint_eq(waited, 0);
