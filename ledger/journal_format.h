@@ -131,8 +131,24 @@ typedef enum tn_event_type {
     TN_EV_PHASE,        /* kind = new phase; aux = the former one, bytes = number of the swap that this begins or ends, else 0; aux2 = TN_CAUSE_* */
     TN_EV_MARK,         /* kind = TN_MARK_*; addr = id of a STRING record, aux = number of the range, aux2 = TN_CAUSE_* */
     TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id, aux2 = a serial that no other thread of the process has */
+    TN_EV_ARENA,        /* memory of a tier of ours came (result 0) or went (result 1): addr, bytes, aux = backed, kind as of an ALLOC, aux2 = TN_ROUTE_* of the tier; ctx, device */
     TN_EV_TYPE_COUNT
 } tn_event_type;
+
+/* Where a plan sent a request: the upper half of an ALLOC's aux2, for DEVICE, ASYNC and PINNED blocks (the lower half is the kind's own). A block
+ * that a tier serves has aux 0: the tier's memory is told of by ARENA events. */
+enum { TN_ROUTE_T1 = 1, TN_ROUTE_T2, TN_ROUTE_T3, TN_ROUTE_T4, TN_ROUTE_PACKED, TN_ROUTE_T5B, TN_ROUTE_TIERS }; /* 0: the driver's */
+enum { TN_ROUTE_TOO_LARGE = 1, TN_ROUTE_TOO_MANY, TN_ROUTE_IN_THE_WAY, TN_ROUTE_NO_ROOM, TN_ROUTE_CAPTURE, TN_ROUTE_NOT_CLEAN, TN_ROUTE_CAUSES }; /* why a planned request was spilled */
+enum {
+    TN_ROUTE_TIER = 0xf,          /* mask: TN_ROUTE_T1 ... */
+    TN_ROUTE_CAUSE_SHIFT = 4,     /* four bits: why not, 0 where it was not spilled */
+    TN_ROUTE_PLANNED_NATIVE = 1 << 9, /* the plan leaves the site to the driver */
+    TN_ROUTE_UNPLANNED = 1 << 10, /* there is a plan for the process and device, and the site is not in it */
+    TN_ROUTE_WAITED = 1 << 11     /* a wait was made before the block was handed out */
+};
+static inline uint32_t tn_route_of(uint64_t aux2) { return (uint32_t)(aux2 >> 32); }
+static inline unsigned tn_route_tier(uint32_t route) { return route & TN_ROUTE_TIER; }
+static inline unsigned tn_route_cause(uint32_t route) { return route >> TN_ROUTE_CAUSE_SHIFT & 0xf; }
 
 typedef enum tn_kind { /* what a pointer or handle is */
     TN_KIND_NONE = 0,

@@ -1,0 +1,151 @@
+/* The tiers that bump a mark in memory that stays: T2, and the stacks of T4. What is freed here is taken back, and so may be handed out again, only when it is
+ * clean; until then it waits in a ring of the tier. */
+#include <string.h>
+
+#include "serve/place_inside.h"
+
+static const tn_plan_tier *tier_of(const tn_plan_section *s, tn_discipline d, unsigned family)
+{
+    for (size_t i = 0; i < s->tier_count; i++)
+        if (s->tiers[i].discipline == d && s->tiers[i].family == family) return &s->tiers[i];
+    return NULL;
+}
+
+static tn_mem_error make_ring(tn_place *p, tn_place_bump *b)
+{
+    b->waiting = tn_place_memory(p, TN_PLACE_WAITING, sizeof *b->waiting);
+    return b->waiting ? TN_MEM_OK : TN_MEM_E_HOST_MEMORY;
+}
+
+static tn_mem_error make_engine(tn_place *p, const tn_plan_tier *t, uint64_t *short_by)
+{
+    tn_place_bump *b = &p->engine[t->family];
+    tn_arena_options o = {.backend = tn_place_backend(p, t->family, 0), .tag = TN_PLACE_TAG_T2, .discipline = TN_ARENA_ENGINE,
+                          .first_bytes = t->capacity, .max_regions = 1, .metadata = &p->metadata};
+    if (!o.backend) return TN_MEM_E_UNSUPPORTED;
+    tn_mem_error error = tn_arena_create(&o, &b->arena);
+    if (error == TN_MEM_OK) error = make_ring(p, b);
+    if (error == TN_MEM_OK && (error = tn_arena_open_region(b->arena, 0)) != TN_MEM_OK && short_by) *short_by = t->capacity;
+    return error;
+}
+
+static tn_mem_error make_stacks(tn_place *p, const tn_plan_tier *t, uint64_t *short_by)
+{
+    tn_scratch_options o = {.backend = tn_place_backend(p, t->family, 0), .tag = TN_PLACE_TAG_T4, .capacity = t->capacity, .alignment = 512,
+                            .metadata = &p->metadata};
+    if (!o.backend) return TN_MEM_E_UNSUPPORTED;
+    p->stacks = tn_place_memory(p, t->streams, sizeof *p->stacks);
+    if (!p->stacks) return TN_MEM_E_HOST_MEMORY;
+    while (p->stack_count < t->streams) {
+        tn_place_bump *b = &p->stacks[p->stack_count];
+        tn_mem_error error = tn_scratch_create(&o, &b->stack);
+        if (error != TN_MEM_OK) {
+            if (short_by) *short_by = t->capacity;
+            return error;
+        }
+        p->stack_count++;
+        if ((error = make_ring(p, b)) != TN_MEM_OK) return error;
+    }
+    return TN_MEM_OK;
+}
+
+tn_mem_error tn_place_bumps_create(tn_place *p, uint64_t *short_by)
+{
+    const tn_plan_section *s = p->options.section;
+    tn_mem_error error = TN_MEM_OK;
+    for (size_t i = 0; i < s->tier_count && error == TN_MEM_OK; i++) {
+        const tn_plan_tier *t = &s->tiers[i];
+        if (t->capacity == 0) continue;
+        if (t->discipline == TN_D_T2) error = make_engine(p, t, short_by);
+        else if (t->discipline == TN_D_T4) error = make_stacks(p, t, short_by);
+    }
+    return error;
+}
+
+static void drop(tn_place *p, tn_place_bump *b, int forget)
+{
+    if (b->arena && !forget) (void)(tn_arena_destroy(&b->arena) == TN_MEM_OK);
+    if (b->stack && !forget) (void)(tn_scratch_destroy(&b->stack) == TN_MEM_OK);
+    if (b->waiting) tn_metadata_free(&p->metadata, b->waiting, TN_PLACE_WAITING * sizeof *b->waiting);
+    memset(b, 0, sizeof *b);
+}
+
+void tn_place_bumps_destroy(tn_place *p, int forget)
+{
+    for (unsigned family = 0; family < TN_FAMILY_COUNT; family++) {
+        int gone = forget && family != TN_FAMILY_ASYNC;
+        drop(p, &p->engine[family], gone);
+    }
+    const tn_plan_tier *t = tier_of(p->options.section, TN_D_T4, TN_FAMILY_ASYNC);
+    for (size_t i = 0; i < p->stack_count; i++) {
+        drop(p, &p->stacks[i], 0);
+    }
+    if (p->stacks && t) tn_metadata_free(&p->metadata, p->stacks, t->streams * sizeof *p->stacks);
+    p->stacks = NULL;
+    p->stack_count = 0;
+}
+
+/* ---- taking */
+
+/* Gives the tier what has become clean, or, for a stack, is ordered before its stream's next work. */
+static void take_back(tn_place_bump *b, const tn_work *work, uint64_t stream)
+{
+    for (size_t looked = b->count; looked > 0; looked--) {
+        tn_place_waiting w = b->waiting[b->first];
+        b->first = (b->first + 1) % TN_PLACE_WAITING;
+        b->count--;
+        if (!(stream ? tn_work_set_is_ready(&w.uncovered, work, stream) : tn_work_set_is_clean(&w.uncovered, work))) {
+            b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
+            continue;
+        }
+        if (b->arena) (void)(tn_arena_free(b->arena, w.address) == TN_MEM_OK);
+        else (void)(tn_scratch_free(b->stack, w.address) == TN_MEM_OK);
+    }
+}
+
+static tn_place_bump *stack_of(tn_place *p, uint64_t stream)
+{
+    for (size_t i = 0; i < p->stack_count; i++) {
+        uint64_t there = __atomic_load_n(&p->stacks[i].stream, __ATOMIC_RELAXED);
+        if (there == stream || (there == 0 && (__atomic_compare_exchange_n(&p->stacks[i].stream, &there, stream, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+                                               there == stream)))
+            return &p->stacks[i];
+    }
+    return NULL;
+}
+
+void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, tn_place_answer *out)
+{
+    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
+    size_t whole = tn_round_up(bytes, 512), alignment = row->tier == TN_PLACE_T2 ? tn_native_alignment(row->family, bytes) : 512;
+    tn_stable_span span;
+    out->spill = TN_PLACE_NO_ROOM;
+    if (!b || (!b->arena && !b->stack)) return;
+    tn_spin_lock(&b->lock);
+    take_back(b, tn_place_work(p, row->family), row->tier == TN_PLACE_T4 ? stream : 0);
+    tn_mem_error error = b->arena ? tn_arena_take(b->arena, whole, alignment, &span) : tn_scratch_take(b->stack, whole, alignment, &span);
+    tn_spin_unlock(&b->lock);
+    if (error != TN_MEM_OK) return;
+    out->spill = TN_PLACE_SERVED;
+    out->address = tn_stable_data(span);
+    out->tier = row->tier;
+}
+
+tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered)
+{
+    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
+    tn_mem_error error = TN_MEM_OK;
+    if (!b || (!b->arena && !b->stack)) return TN_MEM_E_ARGUMENT;
+    tn_work_set set = *uncovered;
+    const tn_work *work = tn_place_work(p, row->family);
+    tn_spin_lock(&b->lock);
+    /* In the stream's own order at once, as a stack needs it; else when it is clean. */
+    if (row->tier == TN_PLACE_T4 ? tn_work_set_is_ready(&set, work, stream) : tn_work_set_is_clean(&set, work))
+        error = b->arena ? tn_arena_free(b->arena, address) : tn_scratch_free(b->stack, address);
+    else if (b->count < TN_PLACE_WAITING)
+        b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = (tn_place_waiting){address, set};
+    else
+        __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
+    tn_spin_unlock(&b->lock);
+    return error;
+}
