@@ -1,49 +1,10 @@
-#include "tiers/arena.h"
-
-#include <stdbool.h>
-#include <string.h>
-
+#include "tiers/arena_inside.h"
 #include "tiers/metadata_use.h"
 #include "tiers/seam_use.h"
 #include "tiers/size.h"
 #include "tiers/span_make.h"
 
-typedef struct block {
-    size_t offset;
-    size_t bytes; /* 0: freed */
-} block;
-
-/* A region and its blocks, by rising offset, as a bump makes them. */
-typedef struct link {
-    tn_region region;
-    size_t capacity; /* as planned: a backend that gives more must not make the arena behave otherwise */
-    size_t used;
-    size_t live_blocks, live_bytes;
-    block *blocks;
-    size_t block_count, block_room;
-    bool closed;  /* no take goes here */
-    bool pending; /* to be released: it emptied, or the backend refused to take it back */
-} link;
-
-struct tn_arena {
-    tn_arena_options options;
-    tn_metadata metadata;
-    link *links; /* the oldest first; takes go to the last */
-    size_t link_count, link_room;
-    size_t table_count; /* links, and behind them those of released regions that still have their table, for the next */
-    size_t used; /* of all links */
-    tn_arena_stats counted; /* what is counted, not summed up */
-};
-
-static void note_used(tn_arena *arena, link *l, size_t used)
-{
-    arena->used = arena->used - l->used + used;
-    l->used = used;
-    if (arena->used > arena->counted.high_water)
-        arena->counted.high_water = arena->used;
-}
-
-static bool place(const link *l, size_t bytes, size_t alignment, size_t *offset)
+static bool place(const tn_arena_link *l, size_t bytes, size_t alignment, size_t *offset)
 {
     size_t address, base = (uintptr_t)l->region.base;
     if (!tn_size_add(base, l->used, &address) || !tn_size_align_up(address, alignment, &address))
@@ -52,94 +13,14 @@ static bool place(const link *l, size_t bytes, size_t alignment, size_t *offset)
     return *offset <= l->capacity && bytes <= l->capacity - *offset;
 }
 
-static bool make_room_for_blocks(tn_arena *arena, link *l, size_t count)
-{
-    void *blocks = l->blocks;
-    bool made = tn_metadata_grow(&arena->metadata, &blocks, &l->block_room, count, sizeof(block));
-    l->blocks = blocks;
-    return made;
-}
-
-/* The place for one more link, with a table for its blocks: a released one's where there is one. */
-static link *next_link(tn_arena *arena)
-{
-    void *links = arena->links;
-    bool made = tn_metadata_grow(&arena->metadata, &links, &arena->link_room, arena->link_count + 1, sizeof(link));
-    arena->links = links;
-    if (!made)
-        return NULL;
-    link *next = &arena->links[arena->link_count];
-    if (arena->table_count == arena->link_count) {
-        *next = (link){0};
-        arena->table_count++;
-    }
-    size_t room = next->block_room, planned = arena->options.planned_blocks;
-    if (!make_room_for_blocks(arena, next, planned > 0 ? planned : 1))
-        return NULL;
-    /* A page that is touched here, for 256 blocks, is none that a take waits for: 1 to 4 us. */
-    if (room < planned)
-        memset(next->blocks + room, 0, (next->block_room - room) * sizeof(block));
-    return next;
-}
-
 static size_t planned_capacity(const tn_arena *arena)
 {
     const tn_arena_options *o = &arena->options;
     return arena->link_count == 0 || o->growth_bytes == 0 ? o->first_bytes : o->growth_bytes;
 }
 
-static tn_mem_error open_link(tn_arena *arena, size_t capacity, size_t alignment)
-{
-    if (arena->link_count >= arena->options.max_regions)
-        return TN_MEM_E_EXHAUSTED;
-    link *next = next_link(arena);
-    if (next == NULL)
-        return TN_MEM_E_HOST_MEMORY;
-    link opened = {.capacity = capacity, .blocks = next->blocks, .block_room = next->block_room};
-    tn_mem_error error = tn_backend_acquire(arena->options.backend, capacity, alignment, arena->options.tag, &opened.region);
-    if (error != TN_MEM_OK)
-        return error;
-    if (arena->link_count > 0 && arena->options.discipline == TN_ARENA_MODEL)
-        arena->links[arena->link_count - 1].closed = true;
-    *next = opened;
-    arena->link_count++;
-    return TN_MEM_OK;
-}
-
-/* Releases the link at `index`, which has no live block, and takes it out of the chain. Its table stays, behind the chain. */
-static tn_mem_error release_link(tn_arena *arena, size_t index)
-{
-    link *l = &arena->links[index];
-    note_used(arena, l, 0);
-    l->block_count = 0;
-    tn_mem_error error = tn_backend_release(arena->options.backend, &l->region);
-    if (error != TN_MEM_OK) {
-        arena->counted.unreleased++;
-        l->pending = true;
-        l->closed = l->closed || arena->options.discipline == TN_ARENA_MODEL;
-        return error;
-    }
-    link released = {.blocks = l->blocks, .block_room = l->block_room};
-    memmove(l, l + 1, (arena->link_count - index - 1) * sizeof *l);
-    arena->links[--arena->link_count] = released;
-    return TN_MEM_OK;
-}
-
-/* Releases the links without a live block, all or those that are to be; the first error. */
-static tn_mem_error release_empties(tn_arena *arena, bool all)
-{
-    tn_mem_error first = TN_MEM_OK;
-    for (size_t i = arena->link_count; i-- > 0;) {
-        if (arena->links[i].live_blocks != 0 || !(all || arena->links[i].pending))
-            continue;
-        tn_mem_error error = release_link(arena, i);
-        first = first == TN_MEM_OK ? error : first;
-    }
-    return first;
-}
-
 /* The last block that begins at or below `offset`, NULL where none does. */
-static block *find_block(const link *l, size_t offset)
+static tn_arena_block *find_block(const tn_arena_link *l, size_t offset)
 {
     size_t low = 0, high = l->block_count;
     while (low < high) {
@@ -152,15 +33,7 @@ static block *find_block(const link *l, size_t offset)
     return low == 0 ? NULL : &l->blocks[low - 1];
 }
 
-static void take_back_top(tn_arena *arena, link *l)
-{
-    while (l->block_count > 0 && l->blocks[l->block_count - 1].bytes == 0)
-        l->block_count--;
-    const block *top = l->block_count > 0 ? &l->blocks[l->block_count - 1] : NULL;
-    note_used(arena, l, top != NULL ? top->offset + top->bytes : 0);
-}
-
-static link *find_link(const tn_arena *arena, const void *address)
+static tn_arena_link *find_link(const tn_arena *arena, const void *address)
 {
     for (size_t i = arena->link_count; i-- > 0;) {
         uintptr_t base = (uintptr_t)arena->links[i].region.base;
@@ -171,7 +44,7 @@ static link *find_link(const tn_arena *arena, const void *address)
 }
 
 /* The oldest region of an engine's arena stays and is open again; any other is to be released. */
-static void note_empty(const tn_arena *arena, link *l)
+static void note_empty(const tn_arena *arena, tn_arena_link *l)
 {
     bool stays = arena->options.discipline == TN_ARENA_ENGINE && l == arena->links;
     l->pending = !stays;
@@ -185,17 +58,41 @@ static tn_mem_error bad_free(tn_arena *arena, const void *address, tn_mem_error 
     return error;
 }
 
+/* Whether the list is sound: of rising sites and first takes, and of regions that hold theirs. */
+static bool is_list(const tn_arena_options *o)
+{
+    if (o->list_count == 0)
+        return o->first_bytes > 0;
+    for (size_t i = 0; i < o->list_count; i++) {
+        const tn_arena_listed *l = &o->list[i], *before = i > 0 ? l - 1 : NULL;
+        if (l->first_bytes == 0 || l->capacity < l->first_bytes)
+            return false;
+        if (before != NULL && (l->site < before->site || (l->site == before->site && l->first_bytes <= before->first_bytes)))
+            return false;
+    }
+    return true;
+}
+
+static bool are_options(const tn_arena_options *o)
+{
+    return o->backend != NULL && o->tag != NULL && o->max_regions > 0 && (unsigned)o->discipline <= TN_ARENA_ENGINE &&
+           (o->list_count == 0 || o->list != NULL) && is_list(o) && (o->work == NULL || tn_work_is_valid(o->work)) &&
+           (o->region_alignment == 0 || (tn_is_power_of_two(o->region_alignment) && o->region_alignment <= TN_ALIGNMENT_MAX));
+}
+
 tn_mem_error tn_arena_create(const tn_arena_options *options, tn_arena **arena)
 {
-    if (options == NULL || arena == NULL || options->backend == NULL || options->tag == NULL || options->first_bytes == 0 ||
-        options->max_regions == 0 || (unsigned)options->discipline > TN_ARENA_ENGINE)
+    if (options == NULL || arena == NULL || !are_options(options))
         return TN_MEM_E_ARGUMENT;
     tn_metadata metadata = tn_metadata_or_malloc(options->metadata);
     tn_arena *made = metadata.resize(metadata.self, NULL, 0, sizeof *made);
     if (made == NULL)
         return TN_MEM_E_HOST_MEMORY;
     *made = (tn_arena){.options = *options, .metadata = metadata};
-    made->options.metadata = NULL; /* the caller's may be gone by now; the copy is what counts */
+    if (options->work != NULL)
+        made->work = *options->work;
+    made->options.metadata = NULL; /* the caller's structs may be gone by now; the copies are what counts */
+    made->options.work = NULL;
     *arena = made;
     return TN_MEM_OK;
 }
@@ -209,43 +106,70 @@ tn_mem_error tn_arena_destroy(tn_arena **arena)
         return error;
     tn_metadata metadata = (*arena)->metadata;
     for (size_t i = 0; i < (*arena)->table_count; i++)
-        tn_metadata_free(&metadata, (*arena)->links[i].blocks, (*arena)->links[i].block_room * sizeof(block));
-    tn_metadata_free(&metadata, (*arena)->links, (*arena)->link_room * sizeof(link));
+        tn_metadata_free(&metadata, (*arena)->links[i].blocks, (*arena)->links[i].block_room * sizeof(tn_arena_block));
+    tn_metadata_free(&metadata, (*arena)->links, (*arena)->link_room * sizeof(tn_arena_link));
     tn_metadata_free(&metadata, *arena, sizeof **arena);
     *arena = NULL;
     return TN_MEM_OK;
 }
 
 /* Puts a block at `offset` of the last link, which has room for it. */
-static inline void put_block(tn_arena *arena, link *l, size_t offset, size_t bytes, tn_stable_span *span)
+static inline void put_block(tn_arena *arena, tn_arena_link *l, size_t offset, size_t bytes, tn_stable_span *span)
 {
-    l->blocks[l->block_count++] = (block){.offset = offset, .bytes = bytes};
+    l->blocks[l->block_count++] = (tn_arena_block){.offset = offset, .bytes = bytes};
     l->live_blocks++;
     l->live_bytes += bytes;
     l->pending = false;
-    note_used(arena, l, offset + bytes);
+    tn_arena_note_used(arena, l, offset + bytes);
     tn_stable_put((char *)l->region.base + offset, bytes, span);
     TN_SEAM(handed_out, arena, arena->options.tag, (char *)l->region.base + offset, bytes);
+}
+
+static tn_arena_link *open_link_of(const tn_arena *arena)
+{
+    tn_arena_link *last = arena->link_count > 0 ? &arena->links[arena->link_count - 1] : NULL;
+    return last != NULL && !last->closed ? last : NULL;
+}
+
+/* The same where the record is not sure to find room, and where freed bytes may have become clean meanwhile. *fits: whether the block does. */
+static tn_mem_error put_if_it_fits(tn_arena *arena, tn_arena_link *l, size_t bytes, size_t alignment, tn_stable_span *span, bool *fits)
+{
+    size_t offset = 0;
+    *fits = place(l, bytes, alignment, &offset);
+    if (!*fits && arena->options.discipline == TN_ARENA_ENGINE && l->uncovered.count > 0) {
+        tn_arena_take_back_top(arena, l);
+        *fits = place(l, bytes, alignment, &offset);
+    }
+    if (!*fits)
+        return TN_MEM_E_EXHAUSTED;
+    if (!tn_arena_make_room(arena, l, l->block_count + 1))
+        return TN_MEM_E_HOST_MEMORY;
+    put_block(arena, l, offset, bytes, span);
+    return TN_MEM_OK;
+}
+
+static bool are_sizes(size_t bytes, size_t alignment)
+{
+    return bytes != 0 && tn_is_power_of_two(alignment) && alignment <= TN_ALIGNMENT_MAX;
 }
 
 /* Where the table of blocks is full, the open region is, or an argument is not valid. */
 static __attribute__((noinline)) tn_mem_error take_slowly(tn_arena *arena, size_t bytes, size_t alignment, tn_stable_span *span)
 {
     *span = tn_stable_none();
-    if (bytes == 0 || !tn_is_power_of_two(alignment) || alignment > TN_ALIGNMENT_MAX)
+    if (!are_sizes(bytes, alignment))
         return TN_MEM_E_ARGUMENT;
-    size_t offset = 0;
-    link *last = arena->link_count > 0 ? &arena->links[arena->link_count - 1] : NULL;
-    if (last != NULL && !last->closed && place(last, bytes, alignment, &offset)) {
-        if (!make_room_for_blocks(arena, last, last->block_count + 1))
-            return TN_MEM_E_HOST_MEMORY;
-        put_block(arena, last, offset, bytes, span);
-        return TN_MEM_OK;
+    tn_arena_link *open = open_link_of(arena);
+    if (open != NULL) {
+        bool fits;
+        tn_mem_error put = put_if_it_fits(arena, open, bytes, alignment, span, &fits);
+        if (fits)
+            return put;
     }
     size_t capacity = planned_capacity(arena);
     tn_mem_error error = TN_MEM_E_EXHAUSTED;
-    if (bytes <= capacity) /* the region is aligned as asked, so that it begins with this block */
-        error = open_link(arena, capacity, alignment > TN_ALIGNMENT_DEFAULT ? alignment : TN_ALIGNMENT_DEFAULT);
+    if (bytes <= capacity) /* the region is aligned as asked, so that it begins with this tn_arena_block */
+        error = tn_arena_open_link(arena, capacity, alignment > TN_ALIGNMENT_DEFAULT ? alignment : TN_ALIGNMENT_DEFAULT);
     if (error == TN_MEM_E_EXHAUSTED)
         arena->counted.exhausted++;
     if (error == TN_MEM_OK)
@@ -258,8 +182,8 @@ tn_mem_error tn_arena_take(tn_arena *arena, size_t bytes, size_t alignment, tn_s
     if (arena == NULL || span == NULL)
         return TN_MEM_E_ARGUMENT;
     alignment = alignment == 0 ? TN_ALIGNMENT_DEFAULT : alignment;
-    if (bytes != 0 && tn_is_power_of_two(alignment) && alignment <= TN_ALIGNMENT_MAX && arena->link_count > 0) {
-        link *last = &arena->links[arena->link_count - 1];
+    if (are_sizes(bytes, alignment) && arena->link_count > 0) {
+        tn_arena_link *last = &arena->links[arena->link_count - 1];
         size_t offset;
         if (!last->closed && last->block_count < last->block_room && place(last, bytes, alignment, &offset)) {
             put_block(arena, last, offset, bytes, span);
@@ -269,33 +193,98 @@ tn_mem_error tn_arena_take(tn_arena *arena, size_t bytes, size_t alignment, tn_s
     return take_slowly(arena, bytes, alignment, span);
 }
 
+static tn_mem_error open_listed(tn_arena *arena, uint32_t site, size_t bytes, size_t alignment)
+{
+    const tn_arena_listed *listed = tn_arena_find_listed(arena, site, bytes);
+    if (listed == NULL)
+        return TN_MEM_E_EXHAUSTED;
+    tn_mem_error error = tn_arena_open_link(arena, listed->capacity, alignment > TN_ALIGNMENT_DEFAULT ? alignment : TN_ALIGNMENT_DEFAULT);
+    if (error == TN_MEM_OK)
+        arena->links[arena->link_count - 1].takes_planned = listed->takes;
+    return error;
+}
+
+tn_mem_error tn_arena_open_listed(tn_arena *arena, uint32_t site, size_t bytes)
+{
+    return arena == NULL ? TN_MEM_E_ARGUMENT : open_listed(arena, site, bytes, TN_ALIGNMENT_DEFAULT);
+}
+
+tn_mem_error tn_arena_take_of(tn_arena *arena, uint32_t site, size_t bytes, size_t alignment, tn_stable_span *span)
+{
+    if (arena == NULL || span == NULL)
+        return TN_MEM_E_ARGUMENT;
+    *span = tn_stable_none();
+    alignment = alignment == 0 ? TN_ALIGNMENT_DEFAULT : alignment;
+    if (!are_sizes(bytes, alignment))
+        return TN_MEM_E_ARGUMENT;
+    tn_arena_link *open = open_link_of(arena);
+    if (open != NULL && open->takes_planned > 0 && open->takes >= open->takes_planned) {
+        tn_arena_close_region(arena);
+        open = NULL;
+    }
+    tn_mem_error error = open != NULL ? TN_MEM_OK : open_listed(arena, site, bytes, alignment);
+    if (error == TN_MEM_OK) {
+        bool fits;
+        open = &arena->links[arena->link_count - 1];
+        open->takes++;
+        error = put_if_it_fits(arena, open, bytes, alignment, span, &fits);
+    }
+    if (error == TN_MEM_E_EXHAUSTED)
+        arena->counted.exhausted++;
+    return error;
+}
+
 tn_mem_error tn_arena_free(tn_arena *arena, const void *address)
 {
-    if (arena == NULL)
+    return tn_arena_free_used(arena, address, NULL);
+}
+
+tn_mem_error tn_arena_free_used(tn_arena *arena, const void *address, const tn_work_set *uncovered)
+{
+    if (arena == NULL || (uncovered != NULL && uncovered->count > 0 && arena->work.table == NULL))
         return TN_MEM_E_ARGUMENT;
-    link *l = find_link(arena, address);
+    tn_arena_link *l = find_link(arena, address);
     if (l == NULL)
         return bad_free(arena, address, TN_MEM_E_ARGUMENT);
     size_t offset = (uintptr_t)address - (uintptr_t)l->region.base;
     if (offset >= l->used)
         return bad_free(arena, address, TN_MEM_E_STALE);
-    block *b = find_block(l, offset);
+    tn_arena_block *b = find_block(l, offset);
     if (b == NULL || b->offset != offset)
         return bad_free(arena, address, TN_MEM_E_ARGUMENT);
     if (b->bytes == 0)
         return bad_free(arena, address, TN_MEM_E_STALE);
     TN_SEAM(taken_back, arena, address);
+    if (uncovered != NULL)
+        tn_work_set_merge(&l->uncovered, &arena->work, uncovered);
     l->live_blocks--;
     l->live_bytes -= b->bytes;
     b->bytes = 0;
     if (arena->options.discipline == TN_ARENA_ENGINE)
-        take_back_top(arena, l);
+        tn_arena_take_back_top(arena, l);
     else
         tn_arena_close_region(arena);
     if (l->live_blocks == 0)
         note_empty(arena, l);
     /* The block is freed whatever the backend says; what it refused is counted and tried again. */
-    (void)!release_empties(arena, false);
+    if (!arena->options.keeps_empty)
+        (void)!tn_arena_release_empties(arena, false);
+    return TN_MEM_OK;
+}
+
+tn_mem_error tn_arena_find(const tn_arena *arena, const void *address, void **base, size_t *bytes)
+{
+    const tn_arena_link *l = arena != NULL ? find_link(arena, address) : NULL;
+    if (l == NULL)
+        return TN_MEM_E_ARGUMENT;
+    size_t offset = (uintptr_t)address - (uintptr_t)l->region.base;
+    const tn_arena_block *b = find_block(l, offset);
+    if (b == NULL || offset - b->offset >= b->bytes)
+        return TN_MEM_E_STALE;
+    if (base != NULL)
+        *base = (char *)l->region.base + b->offset;
+    if (bytes != NULL)
+        *bytes = b->bytes;
     return TN_MEM_OK;
 }
 
@@ -306,30 +295,31 @@ tn_mem_error tn_arena_reset(tn_arena *arena)
     arena->counted.generation++;
     TN_SEAM(taken_back_all, arena);
     for (size_t i = 0; i < arena->link_count; i++) {
-        link *l = &arena->links[i];
+        tn_arena_link *l = &arena->links[i];
         l->live_blocks = l->live_bytes = l->block_count = 0;
-        note_used(arena, l, 0);
+        tn_arena_note_used(arena, l, 0);
     }
-    return release_empties(arena, true);
+    return tn_arena_release_empties(arena, true);
 }
 
 tn_mem_error tn_arena_trim(tn_arena *arena)
 {
-    return arena == NULL ? TN_MEM_E_ARGUMENT : release_empties(arena, true);
+    return arena == NULL ? TN_MEM_E_ARGUMENT : tn_arena_release_empties(arena, true);
 }
 
 tn_mem_error tn_arena_open_region(tn_arena *arena, size_t capacity)
 {
     if (arena == NULL)
         return TN_MEM_E_ARGUMENT;
-    return open_link(arena, capacity == 0 ? planned_capacity(arena) : capacity, TN_ALIGNMENT_DEFAULT);
+    capacity = capacity == 0 ? planned_capacity(arena) : capacity;
+    return capacity == 0 ? TN_MEM_E_ARGUMENT : tn_arena_open_link(arena, capacity, TN_ALIGNMENT_DEFAULT);
 }
 
 void tn_arena_close_region(tn_arena *arena)
 {
     if (arena->link_count == 0)
         return;
-    link *last = &arena->links[arena->link_count - 1];
+    tn_arena_link *last = &arena->links[arena->link_count - 1];
     last->closed = true;
     last->pending = last->live_blocks == 0; /* nothing will ever come into it */
 }

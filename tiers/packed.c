@@ -123,6 +123,36 @@ static tn_mem_error find_slot(const tn_packed *p, const void *address, uint32_t 
     return TN_MEM_OK;
 }
 
+/* How many bytes were asked for, where the slot is live. Who reads the next block's figure sees that the slot was claimed for it. */
+static bool read_live(const place *p, size_t *asked)
+{
+    for (uint64_t seen = load_state(p), again; status_of(seen) == LIVE; seen = again) {
+        *asked = __atomic_load_n(&p->asked, __ATOMIC_ACQUIRE);
+        again = load_state(p);
+        if (status_of(again) == LIVE && again / TAKE == seen / TAKE)
+            return true;
+    }
+    return false;
+}
+
+tn_mem_error tn_packed_find(const tn_packed *packed, const void *address, void **base, size_t *bytes)
+{
+    const tn_packed *p = packed;
+    uint32_t cell;
+    if (p == NULL || (uintptr_t)address < (uintptr_t)p->base || (uintptr_t)address - (uintptr_t)p->base >= p->capacity)
+        return TN_MEM_E_ARGUMENT;
+    size_t offset = (uintptr_t)address - (uintptr_t)p->base, asked;
+    uint32_t owner = tn_packed_cells_around(&p->cells, offset, &cell) ? tn_packed_cells_owner(&p->cells, cell, NULL) : 0;
+    /* Who has the cell has all its slot's if it is live, now as when it was asked: a live slot's pass to nobody. */
+    if (owner == 0 || !read_live(&p->places[owner - 1], &asked) || offset - p->slots[owner - 1].offset >= asked)
+        return TN_MEM_E_STALE;
+    if (base != NULL)
+        *base = p->base + p->slots[owner - 1].offset;
+    if (bytes != NULL)
+        *bytes = asked;
+    return TN_MEM_OK;
+}
+
 static tn_mem_error bad_free(tn_packed *p, const void *address, tn_mem_error error)
 {
     if (__atomic_fetch_add(&p->bad_frees, 1, __ATOMIC_RELAXED) == 0)

@@ -80,6 +80,11 @@ TN_MEM_MUST_USE tn_mem_error tn_packed_take(tn_packed *packed, uint32_t site, si
  * with it. STALE: no live block begins there, but one could. ARGUMENT: no slot begins there. */
 TN_MEM_MUST_USE tn_mem_error tn_packed_free(tn_packed *packed, const void *address, const tn_work_set *uncovered);
 
+/* The live block that `address`, its first or another of its bytes, lies in: where it begins and how many bytes were asked for (either may be
+ * NULL); nothing is held by that. STALE: no live block lies there now. ARGUMENT: it is outside the region. While another thread takes or frees
+ * the block, an answer that was right at some moment of the call. */
+TN_MEM_MUST_USE tn_mem_error tn_packed_find(const tn_packed *packed, const void *address, void **base, size_t *bytes);
+
 /* A graph holds the block that begins at `address`, live or freed: until released as often, its bytes go to no other slot; to its own they
  * may. STALE, ARGUMENT as of free; EXHAUSTED: held 65535 times. May spin while another thread is within a call on that slot. */
 TN_MEM_MUST_USE tn_mem_error tn_packed_hold(tn_packed *packed, const void *address);

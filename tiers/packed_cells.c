@@ -74,7 +74,9 @@ static bool make_arrays(tn_packed_cells *cells, size_t slots, const tn_metadata 
     cells->block_owners = make(metadata, block_count(cells), sizeof *cells->block_owners);
     cells->keys = make(metadata, cells->key_count, sizeof *cells->keys);
     cells->cells_of_key = make(metadata, cells->key_count, sizeof *cells->cells_of_key);
-    return cells->owners != NULL && cells->block_owners != NULL && cells->keys != NULL && cells->cells_of_key != NULL;
+    cells->starts = make(metadata, cells->cell_count + 1, sizeof *cells->starts);
+    return cells->owners != NULL && cells->block_owners != NULL && cells->keys != NULL && cells->cells_of_key != NULL &&
+           cells->starts != NULL;
 }
 
 bool tn_packed_cells_create(tn_packed_cells *cells, const tn_packed_plan *plan, const tn_metadata *metadata, tn_packed_range *ranges)
@@ -88,6 +90,8 @@ bool tn_packed_cells_create(tn_packed_cells *cells, const tn_packed_plan *plan, 
     bool made = make_arrays(cells, plan->slot_count, metadata);
     for (size_t i = 0; made && i < cells->key_count; i++)
         cells->keys[i] = SIZE_MAX;
+    for (size_t i = 0; made && i < count; i++)
+        cells->starts[i] = cuts[i].key;
     for (size_t i = 0; made && i < plan->slot_count; i++) {
         const tn_packed_slot *s = &plan->slots[i];
         ranges[i] = (tn_packed_range){find_cut(cuts, count, s->offset), find_cut(cuts, count, s->offset + s->bytes)};
@@ -107,6 +111,7 @@ void tn_packed_cells_free(tn_packed_cells *cells, const tn_metadata *metadata)
     tn_metadata_free(metadata, cells->block_owners, block_count(cells) * sizeof *cells->block_owners);
     tn_metadata_free(metadata, cells->keys, cells->key_count * sizeof *cells->keys);
     tn_metadata_free(metadata, cells->cells_of_key, cells->key_count * sizeof *cells->cells_of_key);
+    tn_metadata_free(metadata, cells->starts, (cells->cell_count + 1) * sizeof *cells->starts);
     *cells = (tn_packed_cells){0};
 }
 
@@ -116,6 +121,22 @@ bool tn_packed_cells_find(const tn_packed_cells *cells, size_t offset, uint32_t 
     if (cells->keys[key] != offset || offset == SIZE_MAX)
         return false;
     *cell = cells->cells_of_key[key];
+    return true;
+}
+
+bool tn_packed_cells_around(const tn_packed_cells *cells, size_t offset, uint32_t *cell)
+{
+    size_t low = 0, high = cells->cell_count;
+    if (offset < cells->starts[0] || offset >= cells->starts[high])
+        return false;
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        if (cells->starts[middle] <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    *cell = (uint32_t)low;
     return true;
 }
 

@@ -23,6 +23,7 @@ typedef struct tn_packed_cells {
     uint32_t *block_owners; /* of TN_PACKED_BLOCK cells each: 1 + the slot that has them all; 0: look at the cells */
     size_t *keys;           /* offsets where slots begin, hashed; SIZE_MAX: none */
     uint32_t *cells_of_key; /* beside them */
+    size_t *starts;         /* a cell each: where it begins, rising; and behind them where the last one ends */
     size_t cell_count, key_count;
     unsigned key_shift;
 } tn_packed_cells;
@@ -48,5 +49,8 @@ void tn_packed_cells_pass(tn_packed_cells *cells, tn_packed_range range, uint32_
 
 /* The first cell of the slots that begin at `offset`; false where none does. */
 bool tn_packed_cells_find(const tn_packed_cells *cells, size_t offset, uint32_t *cell);
+
+/* The cell that `offset` lies in, in a time that rises with the logarithm of how many there are; false before the first and behind the last. */
+bool tn_packed_cells_around(const tn_packed_cells *cells, size_t offset, uint32_t *cell);
 
 #endif

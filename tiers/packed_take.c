@@ -168,7 +168,7 @@ static outcome try_slot(attempt *a, uint32_t slot, size_t bytes)
     if (status_of(seen) == FREE)
         result = take_cells(a, slot, result);
     if (result == TAKEN) {
-        __atomic_store_n(&candidate->asked, bytes, __ATOMIC_RELAXED);
+        __atomic_store_n(&candidate->asked, bytes, __ATOMIC_RELEASE);
         seen = with_status(seen, LIVE) + TAKE;
     }
     store_state(candidate, seen);

@@ -151,18 +151,18 @@ static tn_mem_error bad_free(tn_scratch *s, const void *address, tn_mem_error er
     return error;
 }
 
-/* The block that begins at `offset`, NULL where none does. */
+/* The last block that begins at or below `offset`, NULL where none does. */
 static block *find_block(const tn_scratch *s, size_t offset)
 {
     size_t low = 0, high = s->block_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (s->blocks[middle].offset < offset)
+        if (s->blocks[middle].offset <= offset)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < s->block_count && s->blocks[low].offset == offset ? &s->blocks[low] : NULL;
+    return low == 0 ? NULL : &s->blocks[low - 1];
 }
 
 /* Not the live top: a tombstone, or an error. */
@@ -174,7 +174,7 @@ static tn_mem_error free_below(tn_scratch *s, const void *address)
     if (offset >= s->top)
         return bad_free(s, address, TN_MEM_E_STALE);
     block *b = find_block(s, offset);
-    if (b == NULL)
+    if (b == NULL || b->offset != offset)
         return bad_free(s, address, TN_MEM_E_ARGUMENT);
     if (b->bytes == 0)
         return bad_free(s, address, TN_MEM_E_STALE);
@@ -204,6 +204,22 @@ tn_mem_error tn_scratch_free(tn_scratch *scratch, const void *address)
         take_back(s);
     else
         s->top = s->block_count > 0 ? last[-1].end : 0;
+    return TN_MEM_OK;
+}
+
+tn_mem_error tn_scratch_find(const tn_scratch *scratch, const void *address, void **base, size_t *bytes)
+{
+    const tn_scratch *s = scratch;
+    if (s == NULL || (uintptr_t)address < (uintptr_t)s->base || (uintptr_t)address - (uintptr_t)s->base >= s->capacity)
+        return TN_MEM_E_ARGUMENT;
+    size_t offset = (uintptr_t)address - (uintptr_t)s->base;
+    const block *b = find_block(s, offset);
+    if (b == NULL || offset - b->offset >= b->bytes)
+        return TN_MEM_E_STALE;
+    if (base != NULL)
+        *base = s->base + b->offset;
+    if (bytes != NULL)
+        *bytes = b->bytes;
     return TN_MEM_OK;
 }
 

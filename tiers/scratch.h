@@ -63,6 +63,10 @@ TN_MEM_MUST_USE tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, 
  * stack begins there. */
 TN_MEM_MUST_USE tn_mem_error tn_scratch_free(tn_scratch *scratch, const void *address);
 
+/* The live block that `address`, its first or another of its bytes, lies in: where it begins and how many bytes were asked for (either may be
+ * NULL). STALE: no live block lies there. ARGUMENT: it is outside the region. In a time that rises with the logarithm of the blocks. */
+TN_MEM_MUST_USE tn_mem_error tn_scratch_find(const tn_scratch *scratch, const void *address, void **base, size_t *bytes);
+
 /* Opens a mark inside those that are open. HOST_MEMORY: none for its record; *mark is then good for nothing. */
 TN_MEM_MUST_USE tn_mem_error tn_scratch_open_mark(tn_scratch *scratch, tn_scratch_mark *mark);
 

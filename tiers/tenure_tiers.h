@@ -15,6 +15,7 @@
 #include "tiers/cuda_calls.h"
 #include "tiers/cuda_error.h"
 #include "tiers/error.h"
+#include "tiers/fixed.h"
 #include "tiers/handle_pool.h"
 #include "tiers/host_registration.h"
 #include "tiers/load_staging.h"

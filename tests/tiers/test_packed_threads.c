@@ -58,6 +58,10 @@ static void begin_holding(worker *w, held *h, uint64_t queue)
         claim(last == 0 || device_done(mark) || device_ordered(mark, queue));
     }
     memset(h->data, h->fill, h->bytes);
+    void *base;
+    size_t bytes;
+    claim(tn_packed_find(packed, h->data + (uintptr_t)queue * 37 % h->bytes, &base, &bytes) == TN_MEM_OK);
+    claim(base == h->data && bytes == h->bytes);
 }
 
 static void end_holding(worker *w, held *h, uint64_t queue, bool in_flight)
@@ -151,6 +155,30 @@ static void begin_life(random_state *random, enum layout layout)
         &(tn_packed_options){.backend = tn_host_backend(host), .tag = "packed", .plan = &plan, .work = device_begin()}, &packed));
 }
 
+static bool looks;
+
+/* Looks at any bytes while others take and free them: what it is told is a block that the plan has. */
+static void *look(void *argument)
+{
+    worker *w = argument;
+    random_state random = {w->seed};
+    tn_device_span region = tn_packed_region(packed);
+    while (__atomic_load_n(&looks, __ATOMIC_RELAXED)) {
+        size_t at = random_below(&random, region.bytes), bytes = 0, slot = 0;
+        void *base = NULL;
+        tn_mem_error error = tn_packed_find(packed, (char *)region.data + at, &base, &bytes);
+        claim(error == TN_MEM_OK || error == TN_MEM_E_STALE);
+        if (error != TN_MEM_OK)
+            continue;
+        size_t offset = (size_t)((char *)base - (char *)region.data);
+        claim(offset <= at && at < offset + bytes);
+        while (slot < SITES * ORDINALS && (slots[slot].offset != offset || bytes > slots[slot].bytes || bytes * 2 < slots[slot].bytes))
+            slot++;
+        claim(slot < SITES * ORDINALS);
+    }
+    return NULL;
+}
+
 static void run_threads(random_state *random, uint64_t seed, enum layout layout)
 {
     worker workers[THREADS];
@@ -158,10 +186,16 @@ static void run_threads(random_state *random, uint64_t seed, enum layout layout)
         workers[i] = (worker){.seed = random_next(random), .number = i, .apart = layout == APART};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, run, &workers[i]), 0);
     }
+    worker looker = {.seed = random_next(random)};
+    looks = true;
+    ck_assert_int_eq(pthread_create(&looker.thread, NULL, look, &looker), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
         ck_assert_msg(workers[i].failure == NULL, "%s does not hold: %s", workers[i].failure, fixture_seed_line(seed, 0));
     }
+    __atomic_store_n(&looks, false, __ATOMIC_RELAXED);
+    pthread_join(looker.thread, NULL);
+    ck_assert_msg(looker.failure == NULL, "%s does not hold: %s", looker.failure, fixture_seed_line(seed, 0));
 }
 
 static void end_life(void)
