@@ -2,7 +2,7 @@
 #ifndef TENURE_CLI_PLAN_NAMES_H
 #define TENURE_CLI_PLAN_NAMES_H
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 #include "report/report_symbol.h"
 
 typedef struct plan_names plan_names;

@@ -23,6 +23,10 @@ typedef enum tn_family {
     TN_FAMILY_COUNT
 } tn_family;
 
+/* How many size classes an octave slots have: a number to 64, or one of these. */
+#define TN_CLASSES_EACH UINT32_MAX       /* a size class for each size */
+#define TN_CLASSES_ONE (UINT32_MAX - 1)  /* one for each site */
+
 /* As in plan files and rules: "native", "T1" ... ; "device", "async", "pinned". Never NULL. */
 const char *tn_discipline_name(tn_discipline d);
 const char *tn_family_name(tn_family f);

@@ -8,8 +8,6 @@
 
 /* More than so many are not laid out together: TN_E_LIMIT. */
 #define TN_LAYOUT_SLOTS_MAX 2048u
-#define TN_CLASSES_EACH UINT32_MAX       /* a size class for each size */
-#define TN_CLASSES_ONE (UINT32_MAX - 1)  /* one for each site */
 
 typedef struct tn_slot {
     uint32_t unit;

@@ -3,7 +3,7 @@
 #ifndef TENURE_PLANNER_MATCH_H
 #define TENURE_PLANNER_MATCH_H
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 
 typedef struct tn_match {
     uint32_t *row_of;      /* by unit of the run's section: index of the plan's row, or TN_TRACE_NONE */

@@ -1,13 +1,15 @@
 /* A plan in memory: what a plan file says (docs/PLAN.md), no more and no less. A tn_plan owns everything it points to, strings included,
- * until tn_plan_free; arrays are in the order of the file. One thread a plan. */
+ * until tn_plan_free; arrays are in the order of the file. One thread a plan until it is filled; then it is constant, and any thread may read it.
+ * Of libc alone, with memory from the caller's hook: plans are also loaded inside the programs that they are for. */
 #ifndef TENURE_PLANNER_PLAN_H
 #define TENURE_PLANNER_PLAN_H
 
-#include <stdio.h>
+#include <stddef.h>
+#include <stdint.h>
 
+#include "ledger/tn_error.h"
 #include "planner/discipline.h"
-#include "planner/layout.h"
-#include "planner/section.h"
+#include "tiers/metadata.h"
 
 #define TN_PLAN_SCHEMA "tenure-plan/1"
 #define TN_PLAN_MESSAGE 1536
@@ -91,39 +93,30 @@ typedef struct tn_plan {
     void *memory;              /* plan_memory.c: everything above */
 } tn_plan;
 
-/* Names for a site's frames, asked for each row: appends to the row by tn_plan_frames(). NULL: modules and offsets alone. */
-typedef void (*tn_plan_namer)(void *user, tn_plan *plan, const tn_trace *trace, uint32_t site, tn_plan_row *row);
-/* Charges of a section, likewise. */
-typedef void (*tn_plan_charger)(void *user, tn_plan *plan, const tn_section *section, tn_plan_section *out);
-
-typedef struct tn_plan_options {
-    uint64_t budget;
-    uint64_t steps;            /* of the search for offsets */
-    uint32_t classes_an_octave; /* 0: chosen */
-    uint32_t headroom;         /* percent, for sites that vary and for T2; 0: as seen */
-    tn_discipline (*rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
-    tn_plan_namer namer;
-    tn_plan_charger charger;
-    void *user;
-} tn_plan_options;
-
-/* The plan for a trace; runs of one section give one layout that holds each of them. On failure *out is NULL and `message` one sentence:
- * TN_E_NOMEM, TN_E_EMPTY (no allocation in it). */
-TN_MUST_USE tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_plan **out, char message[TN_PLAN_MESSAGE]);
 void tn_plan_free(tn_plan *plan);
 
 /* ---- for those who fill one ---- */
 
+/* With memory from the hook, which must outlive it and answers blocks aligned to 8 bytes at least; of tn_plan_new(): malloc's. NULL: none is left. */
+tn_plan *tn_plan_new_in(const tn_metadata *memory);
 tn_plan *tn_plan_new(void);
 /* Zeroed memory, a copy of a string (NULL for NULL), that live as long as the plan. NULL when none is left, which tn_plan_failed() remembers. */
 void *tn_plan_memory(tn_plan *plan, size_t count, size_t size);
 const char *tn_plan_text(tn_plan *plan, const char *text);
+const char *tn_plan_text_of(tn_plan *plan, const char *text, size_t bytes); /* not ended by a 0 */
 int tn_plan_failed(const tn_plan *plan);
 /* Appends one frame or charge. NULL as above. */
 tn_plan_frame *tn_plan_add_frame(tn_plan *plan, tn_plan_row *row);
 tn_plan_charge *tn_plan_add_charge(tn_plan *plan, tn_plan_section *section);
 
+/* ---- for those who ask one ---- */
+
 /* The section's row for a key pair: that with the Python part, else the native one; NULL. */
 const tn_plan_row *tn_plan_row_of(const tn_plan_section *section, uint64_t key, uint64_t python);
+
+/* The section that binds a process on a device: the same build-id (hexadecimal), script (program_script.h; NULL: none) and ordinal; NULL. An
+ * executable without a build-id is bound by its file's name, `exe` with or without folders, by sections that have none either. */
+const tn_plan_section *tn_plan_section_for(const tn_plan *plan, const char *build_id, const char *script, uint32_t device);
+const tn_plan_section *tn_plan_section_named(const tn_plan *plan, const char *exe, const char *script, uint32_t device);
 
 #endif

@@ -3,12 +3,16 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
+
+#include "tiers/sort.h"
 
 #define BYTES_MAX ((uint64_t)1 << 56) /* so that sums of some do not wrap */
 
 typedef struct check {
     const tn_plan_section *section;
+    const tn_metadata *memory;
+    tn_sort_item *items; size_t room; /* offsets in their order */
     size_t number;   /* of the section */
     char *message;
     tn_error error;
@@ -41,10 +45,20 @@ static const tn_plan_tier *tier_of(const tn_plan_section *s, const tn_plan_row *
     return NULL;
 }
 
-static int by_number(const void *a, const void *b)
+/* Room for the offsets of a class. */
+static tn_sort_item *items_for(check *c, size_t count)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+    if (count <= c->room)
+        return c->items;
+    size_t room = count < 64 ? 64 : count * 2;
+    tn_sort_item *items = c->memory->resize(c->memory->self, c->items, c->room * sizeof *items, room * sizeof *items);
+    if (!items) {
+        c->error = c->error == TN_OK ? TN_E_NOMEM : c->error;
+        snprintf(c->message, TN_PLAN_CHECK_MESSAGE, "no memory left to check it");
+        return NULL;
+    }
+    c->room = room;
+    return c->items = items;
 }
 
 static void check_class(check *c, const tn_plan_row *row, const tn_plan_class *k, uint64_t capacity)
@@ -57,26 +71,21 @@ static void check_class(check *c, const tn_plan_row *row, const tn_plan_class *k
         fail(c, "site %016" PRIx64 ": slots of %" PRIu64 " bytes are aligned to %" PRIu64 ", less than the driver's", row->key, k->bytes, k->alignment);
     if (k->count == 0)
         fail(c, "site %016" PRIx64 ": the class of %" PRIu64 " bytes has no slot", row->key, k->bytes);
-    uint64_t *sorted = malloc((k->count + 1) * sizeof *sorted);
-    if (!sorted) {
-        c->error = c->error == TN_OK ? TN_E_NOMEM : c->error;
-        snprintf(c->message, TN_PLAN_CHECK_MESSAGE, "no memory left to check it");
+    tn_sort_item *sorted = items_for(c, k->count);
+    if (!sorted)
         return;
-    }
     for (size_t i = 0; i < k->count; i++) {
-        sorted[i] = k->offsets[i];
+        sorted[i].key = k->offsets[i];
         if (k->offsets[i] % k->alignment)
             fail(c, "site %016" PRIx64 ": offset %" PRIu64 " is no multiple of %" PRIu64, row->key, k->offsets[i], k->alignment);
         if (k->offsets[i] > capacity || k->bytes > capacity - k->offsets[i])
             fail(c, "site %016" PRIx64 ": the slot of %" PRIu64 " bytes at %" PRIu64 " reaches beyond the tier's %" PRIu64, row->key, k->bytes,
                  k->offsets[i], capacity);
     }
-    if (k->count)
-        qsort(sorted, k->count, sizeof *sorted, by_number);
+    tn_sort(sorted, k->count);
     for (size_t i = 1; i < k->count; i++)
-        if (sorted[i] - sorted[i - 1] < k->bytes)
-            fail(c, "site %016" PRIx64 ": two slots of one class overlap at %" PRIu64, row->key, sorted[i]);
-    free(sorted);
+        if (sorted[i].key - sorted[i - 1].key < k->bytes)
+            fail(c, "site %016" PRIx64 ": two slots of one class overlap at %" PRIu64, row->key, (uint64_t)sorted[i].key);
 }
 
 static void check_row(check *c, const tn_plan_row *row)
@@ -176,18 +185,20 @@ static void check_total(check *c)
         fail(c, "its total is %" PRIu64 ", and its parts add up to %" PRIu64, s->total, total);
 }
 
-tn_error tn_plan_check(const tn_plan *plan, char message[TN_PLAN_CHECK_MESSAGE])
+tn_error tn_plan_check_in(const tn_plan *plan, const tn_metadata *memory, char message[TN_PLAN_CHECK_MESSAGE])
 {
+    check c = {.memory = memory, .message = message};
     message[0] = 0;
-    for (size_t i = 0; i < plan->section_count; i++) {
-        check c = {.section = &plan->sections[i], .number = i, .message = message};
+    for (size_t i = 0; i < plan->section_count && c.error == TN_OK; i++) {
+        c.section = &plan->sections[i];
+        c.number = i;
         check_rows(&c);
         check_tiers(&c);
         check_regions(&c);
         if (c.error == TN_OK)
             check_total(&c);
-        if (c.error != TN_OK)
-            return c.error;
     }
-    return TN_OK;
+    if (c.items)
+        (void)memory->resize(memory->self, c.items, c.room * sizeof *c.items, 0);
+    return c.error;
 }

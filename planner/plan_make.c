@@ -1,11 +1,13 @@
 /* From decided units to a plan: tiers with their capacities, rows, regions, phases, the sizing query. */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/bump.h"
 #include "planner/classify.h"
-#include "planner/plan.h"
+#include "planner/layout.h"
+#include "planner/plan_make.h"
 #include "planner/plan_parts.h"
 #include "planner/regions.h"
 #include "planner/simulate.h"

@@ -1,22 +1,22 @@
 /* One owner for all that a plan points to: pieces in a chain, freed together. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/plan.h"
 
-typedef struct piece { struct piece *next; size_t used, room; } piece;
-typedef struct memory { piece *first; int failed; } memory;
+typedef struct piece { struct piece *next; size_t used, room, bytes; } piece;
+typedef struct memory { tn_plan plan; tn_metadata hook; piece *first; int failed; } memory;
 
 #define PIECE_BYTES 65536u
+#define PIECE_BYTES_MAX ((size_t)1 << 20) /* they grow to this, so that a large plan is not thousands of mappings where the hook maps */
 
-tn_plan *tn_plan_new(void)
+tn_plan *tn_plan_new_in(const tn_metadata *hook)
 {
-    tn_plan *plan = calloc(1, sizeof *plan);
-    if (plan && !(plan->memory = calloc(1, sizeof(memory)))) {
-        free(plan);
+    memory *m = hook->resize(hook->self, NULL, 0, sizeof *m);
+    if (!m)
         return NULL;
-    }
-    return plan;
+    *m = (memory){.hook = *hook};
+    m->plan.memory = m;
+    return &m->plan;
 }
 
 void tn_plan_free(tn_plan *plan)
@@ -24,12 +24,25 @@ void tn_plan_free(tn_plan *plan)
     if (!plan)
         return;
     memory *m = plan->memory;
+    tn_metadata hook = m->hook;
     for (piece *p = m->first, *next; p; p = next) {
         next = p->next;
-        free(p);
+        (void)hook.resize(hook.self, p, p->bytes, 0);
     }
-    free(m);
-    free(plan);
+    (void)hook.resize(hook.self, m, sizeof *m, 0);
+}
+
+static piece *add_piece(memory *m, size_t least)
+{
+    size_t room = m->first ? m->first->bytes * 2 : PIECE_BYTES;
+    room = room < PIECE_BYTES ? PIECE_BYTES : room > PIECE_BYTES_MAX ? PIECE_BYTES_MAX : room;
+    room = (room > least + sizeof(piece) + 16 ? room - sizeof(piece) - 16 : least);
+    size_t bytes = sizeof(piece) + 16 + room;
+    piece *p = m->hook.resize(m->hook.self, NULL, 0, bytes);
+    if (!p)
+        return NULL;
+    *p = (piece){.next = m->first, .room = room, .bytes = bytes};
+    return m->first = p;
 }
 
 void *tn_plan_memory(tn_plan *plan, size_t count, size_t size)
@@ -40,30 +53,25 @@ void *tn_plan_memory(tn_plan *plan, size_t count, size_t size)
         return NULL;
     }
     size_t bytes = (count * size + 15) & ~(size_t)15;
-    if (!m->first || m->first->room - m->first->used < bytes) {
-        size_t room = bytes > PIECE_BYTES ? bytes : PIECE_BYTES;
-        piece *p = calloc(1, sizeof(piece) + 16 + room);
-        if (!p) {
-            m->failed = 1;
-            return NULL;
-        }
-        p->room = room;
-        p->next = m->first;
-        m->first = p;
-    }
     piece *p = m->first;
+    if ((!p || p->room - p->used < bytes) && !(p = add_piece(m, bytes))) {
+        m->failed = 1;
+        return NULL;
+    }
     void *at = (char *)(((uintptr_t)(p + 1) + 15) & ~(uintptr_t)15) + p->used;
     p->used += bytes;
-    return at;
+    return memset(at, 0, bytes);
+}
+
+const char *tn_plan_text_of(tn_plan *plan, const char *text, size_t bytes)
+{
+    char *copy = tn_plan_memory(plan, bytes + 1, 1);
+    return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
 const char *tn_plan_text(tn_plan *plan, const char *text)
 {
-    if (!text)
-        return NULL;
-    size_t bytes = strlen(text) + 1;
-    char *copy = tn_plan_memory(plan, bytes, 1);
-    return copy ? memcpy(copy, text, bytes) : NULL;
+    return text ? tn_plan_text_of(plan, text, strlen(text)) : NULL;
 }
 
 int tn_plan_failed(const tn_plan *plan)
@@ -103,24 +111,4 @@ tn_plan_charge *tn_plan_add_charge(tn_plan *plan, tn_plan_section *section)
         return NULL;
     section->charges = charges;
     return &charges[section->charge_count - 1];
-}
-
-const tn_plan_row *tn_plan_row_of(const tn_plan_section *section, uint64_t key, uint64_t python)
-{
-    const tn_plan_row *native = NULL;
-    size_t low = 0, high = section->row_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (section->rows[middle].key < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < section->row_count && section->rows[low].key == key; low++) {
-        if (section->rows[low].python == python)
-            return &section->rows[low];
-        if (section->rows[low].python == 0)
-            native = &section->rows[low];
-    }
-    return native;
 }

@@ -2,7 +2,7 @@
 #ifndef TENURE_PLANNER_PLAN_PARTS_H
 #define TENURE_PLANNER_PLAN_PARTS_H
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 
 /* Phases with the most alive in each; native_bytes; graph_execs; instances. TN_E_NOMEM. */
 TN_MUST_USE tn_error tn_plan_read_phases(tn_plan *plan, const tn_section *s, tn_plan_section *out);

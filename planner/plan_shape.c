@@ -10,6 +10,9 @@
 #define SHAPE(fields_, struct_, line) {fields_, sizeof(fields_) / sizeof((fields_)[0]), sizeof(struct_), line}
 #define OPTIONAL .flags = TN_SHAPE_OPTIONAL
 
+_Static_assert(sizeof(tn_plan_section) <= TN_SHAPE_BYTES && sizeof(tn_plan_row) <= TN_SHAPE_BYTES && sizeof(tn_plan_tier) <= TN_SHAPE_BYTES,
+               "a reader has room for one element");
+
 const char *const tn_shape_phases[TN_SHAPE_PHASES] = {[TN_PHASE_LOADING] = "loading", [TN_PHASE_PLANNING] = "planning", [TN_PHASE_SERVING] = "serving"};
 
 static const tn_shape_field frame_fields[] = {
@@ -50,8 +53,8 @@ static const tn_shape_field row_fields[] = {
     FIELD(DISCIPLINE, tn_plan_row, runner_up, "runner_up"),
     FIELD(U64, tn_plan_row, runner_capacity, "runner_up_capacity"),
     ARRAY_OF(ARRAY, tn_plan_row, classes, class_count, "slots", OPTIONAL, .shape = &class_shape),
-    ARRAY_OF(TEXTS, tn_plan_row, python_frames, python_frame_count, "python", OPTIONAL),
-    ARRAY_OF(ARRAY, tn_plan_row, frames, frame_count, "frames", OPTIONAL, .shape = &frame_shape),
+    ARRAY_OF(TEXTS, tn_plan_row, python_frames, python_frame_count, "python", .flags = TN_SHAPE_OPTIONAL | TN_SHAPE_NAMES),
+    ARRAY_OF(ARRAY, tn_plan_row, frames, frame_count, "frames", .flags = TN_SHAPE_OPTIONAL | TN_SHAPE_NAMES, .shape = &frame_shape),
 };
 static const tn_shape row_shape = SHAPE(row_fields, tn_plan_row, 0);
 

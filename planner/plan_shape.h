@@ -21,7 +21,15 @@ typedef enum tn_shape_type {
     TN_SHAPE_U64S, TN_SHAPE_KEYS, TN_SHAPE_TEXTS /* pointer and count */
 } tn_shape_type;
 
-enum { TN_SHAPE_OPTIONAL = 1 /* left out where zero, NULL, or empty */, TN_SHAPE_IF_KNOWN = 2 /* an object whose first member, an int, says whether it is there */ };
+enum {
+    TN_SHAPE_OPTIONAL = 1, /* left out where zero, NULL, or empty */
+    TN_SHAPE_IF_KNOWN = 2, /* an object whose first member, an int, says whether it is there */
+    TN_SHAPE_NAMES = 4     /* for people alone: what serves from a plan has no need of it */
+};
+
+/* No shape has more fields, no C struct of an array's elements more bytes. */
+#define TN_SHAPE_FIELDS 64
+#define TN_SHAPE_BYTES 512
 
 enum { TN_SHAPE_PHASES = 3 };
 extern const char *const tn_shape_phases[TN_SHAPE_PHASES]; /* as files name them, by TN_PHASE_* */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 #include "planner/verify.h"
 
 /* Each section's tiers, the sum beside the device's live peak and beside what added waits would buy, its charges, and which sites another mix

@@ -5,10 +5,12 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "planner/text_file.h"
+#include "planner/trace.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 

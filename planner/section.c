@@ -2,9 +2,10 @@
 #define _GNU_SOURCE
 #include "planner/section.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "planner/program_script.h"
 
 /* ---- the script ---- */
 
@@ -14,39 +15,10 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static int is_interpreter(const char *exe)
-{
-    const char *name = base_name(exe);
-    size_t n = strncmp(name, "python", 6) == 0 ? 6 : strncmp(name, "pypy", 4) == 0 ? 4 : 0;
-    return n > 0 && name[n + strspn(name + n, "0123456789.td")] == 0;
-}
-
 char *tn_section_script(const char *exe, const char *cmdline, size_t bytes)
 {
-    if (!is_interpreter(exe))
-        return NULL;
-    const char *end = cmdline + bytes;
-    const char *at = memchr(cmdline, 0, bytes);
-    char *script = NULL;
-    while (at && ++at < end && *at) {
-        const char *next = memchr(at, 0, (size_t)(end - at));
-        if (!next)
-            break;
-        if (at[0] != '-' || at[1] == 0)
-            return strdup(base_name(at));
-        /* Letters of options may stand together; -m and -c take the rest, or the next argument, and end the list. */
-        size_t letter = at[1] == '-' ? 0 : strcspn(at + 1, "mcWXQ") + 1;
-        char what = letter && letter < (size_t)(next - at) ? at[letter] : 0;
-        if (what == 'c')
-            return strdup("-c");
-        const char *value = what && at[letter + 1] ? at + letter + 1 : next + 1;
-        if (what == 'm')
-            return value < end && memchr(value, 0, (size_t)(end - value)) && asprintf(&script, "-m %s", value) >= 0 ? script : NULL;
-        if (what && value == next + 1)
-            next = value < end ? memchr(value, 0, (size_t)(end - value)) : NULL;
-        at = next;
-    }
-    return NULL;
+    char script[TN_PROGRAM_SCRIPT];
+    return tn_program_script(exe, cmdline, bytes, script, sizeof script) ? strdup(script) : NULL;
 }
 
 /* ---- orders ---- */

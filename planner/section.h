@@ -73,8 +73,7 @@ void tn_sections_free(tn_sections *s);
 TN_MUST_USE tn_error tn_section_pick(const tn_section *s, const uint8_t *chosen, tn_section *out);
 void tn_section_unpick(tn_section *picked);
 
-/* The script by which an interpreter's command line is known, for the caller to free: "run.py", "-m module", "-c". NULL: `exe` is no
- * interpreter, or there is no script. `cmdline`: arguments that each end in a NUL, `bytes` in all. */
+/* tn_program_script (program_script.h), for the caller to free; NULL: none. */
 char *tn_section_script(const char *exe, const char *cmdline, size_t bytes);
 
 /* ---- walking an instance's blocks in order ---- */

@@ -3,7 +3,7 @@
 #ifndef TENURE_PLANNER_SERVE_H
 #define TENURE_PLANNER_SERVE_H
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 
 typedef enum tn_spill {
     TN_SPILL_NONE = 0,

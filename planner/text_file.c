@@ -49,10 +49,3 @@ int tn_text_file_read(const char *path, size_t limit, char **bytes, size_t *leng
     close(fd);
     return error;
 }
-
-void tn_text_mask(char *text)
-{
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-}

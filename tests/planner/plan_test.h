@@ -3,7 +3,7 @@
 #ifndef TENURE_TESTS_PLANNER_PLAN_TEST_H
 #define TENURE_TESTS_PLANNER_PLAN_TEST_H
 
-#include "planner/plan.h"
+#include "planner/plan_make.h"
 #include "planner/trace.h"
 #include "tests/report/journal_maker.h"
 

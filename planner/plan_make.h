@@ -1,0 +1,28 @@
+/* From what was recorded to a plan. The trace and all that the options point to are borrowed for the call. One thread. */
+#ifndef TENURE_PLANNER_PLAN_MAKE_H
+#define TENURE_PLANNER_PLAN_MAKE_H
+
+#include "planner/plan.h"
+#include "planner/section.h"
+
+/* Names for a site's frames, asked for each row: appends to the row by tn_plan_add_frame(). NULL: modules and offsets alone. */
+typedef void (*tn_plan_namer)(void *user, tn_plan *plan, const tn_trace *trace, uint32_t site, tn_plan_row *row);
+/* Charges of a section, likewise. */
+typedef void (*tn_plan_charger)(void *user, tn_plan *plan, const tn_section *section, tn_plan_section *out);
+
+typedef struct tn_plan_options {
+    uint64_t budget;
+    uint64_t steps;            /* of the search for offsets */
+    uint32_t classes_an_octave; /* 0: chosen */
+    uint32_t headroom;         /* percent, for sites that vary and for T2; 0: as seen */
+    tn_discipline (*rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
+    tn_plan_namer namer;
+    tn_plan_charger charger;
+    void *user;
+} tn_plan_options;
+
+/* The plan for a trace; runs of one section give one layout that holds each of them. On failure *out is NULL and `message` one sentence:
+ * TN_E_NOMEM, TN_E_EMPTY (no allocation in it). */
+TN_MUST_USE tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_plan **out, char message[TN_PLAN_MESSAGE]);
+
+#endif
