@@ -41,6 +41,11 @@ static tn_mem_error ask_guard(tn_backend *backend, const char *tag, size_t bytes
     return error;
 }
 
+static size_t rounded(const tn_backend *backend, size_t reserve, size_t bytes)
+{
+    return backend->table->rounded != NULL && bytes > 0 ? backend->table->rounded(backend->self, reserve, bytes) : bytes;
+}
+
 static tn_mem_error check_request(size_t bytes, size_t *alignment, const char *tag)
 {
     if (*alignment == 0)
@@ -82,7 +87,7 @@ tn_mem_error tn_backend_acquire(tn_backend *backend, size_t bytes, size_t alignm
     *region = (tn_region){0};
     tn_mem_error error = check_request(bytes, &alignment, tag);
     if (error == TN_MEM_OK)
-        error = ask_guard(backend, tag, bytes);
+        error = ask_guard(backend, tag, rounded(backend, 0, bytes));
     if (error != TN_MEM_OK)
         return refuse(backend, error);
     tn_region got = {0};
@@ -106,7 +111,7 @@ tn_mem_error tn_backend_acquire_growable(tn_backend *backend, size_t reserve, si
     if (error == TN_MEM_OK && !grows(backend))
         error = TN_MEM_E_NOT_GROWABLE;
     if (error == TN_MEM_OK)
-        error = ask_guard(backend, tag, initial);
+        error = ask_guard(backend, tag, rounded(backend, reserve, initial));
     if (error != TN_MEM_OK)
         return refuse(backend, error);
     tn_region got = {0};
@@ -125,11 +130,13 @@ tn_mem_error tn_backend_commit(tn_backend *backend, tn_region *region, size_t by
     if (region->base == NULL || bytes > region->reserved)
         return refuse(backend, TN_MEM_E_ARGUMENT);
     size_t before = region->committed;
-    if (bytes <= before)
-        return TN_MEM_OK;
+    if (bytes <= before) {
+        tn_mem_error error = backend->table->needed != NULL ? backend->table->needed(backend->self, region, bytes) : TN_MEM_OK;
+        return error == TN_MEM_OK ? error : refuse(backend, error);
+    }
     if (!grows(backend))
         return refuse(backend, TN_MEM_E_NOT_GROWABLE);
-    tn_mem_error error = ask_guard(backend, region->tag, bytes - before);
+    tn_mem_error error = ask_guard(backend, region->tag, rounded(backend, region->reserved, bytes) - before);
     if (error == TN_MEM_OK)
         error = backend->table->commit(backend->self, region, bytes);
     if (error != TN_MEM_OK)

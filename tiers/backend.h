@@ -41,6 +41,11 @@ typedef struct tn_backend_table {
     tn_mem_error (*decommit)(void *self, tn_region *region, size_t bytes);
     tn_mem_error (*release)(void *self, tn_region *region);
     size_t (*capacity)(void *self); /* bytes in all; SIZE_MAX where there is no limit to know */
+    /* These two may be NULL. How many bytes will be committed where `bytes` are asked for, of a region of `reserve` bytes (0: one that does not
+     * grow): that is what the guard is asked about, and the seam. NULL: as many as are asked for. */
+    size_t (*rounded)(void *self, size_t reserve, size_t bytes);
+    /* A commit asked for no more than there is; region->committed is not changed by that. NULL: nobody cares. */
+    tn_mem_error (*needed)(void *self, const tn_region *region, size_t bytes);
 } tn_backend_table;             /* reserve, commit, decommit are all NULL of a backend that never grows */
 
 /* Asked before memory is acquired or committed, after the arguments were found good: TN_MEM_OK, or the error to return. */
@@ -78,7 +83,8 @@ TN_MEM_MUST_USE tn_mem_error tn_backend_acquire(tn_backend *backend, size_t byte
 TN_MEM_MUST_USE tn_mem_error tn_backend_acquire_growable(tn_backend *backend, size_t reserve, size_t initial, size_t alignment,
                                                          const char *tag, tn_region *region);
 
-/* Grows the committed part to at least `bytes`, which is no error where it is that large. ARGUMENT: more than was reserved. */
+/* Grows the committed part to at least `bytes`, which is no error where it is that large: then it says that they are needed, which a backend
+ * that waits before it gives memory back takes into account. ARGUMENT: more than was reserved. STALE: another copy was released. */
 TN_MEM_MUST_USE tn_mem_error tn_backend_commit(tn_backend *backend, tn_region *region, size_t bytes);
 
 /* Shrinks the committed part to `bytes` or, by the backend's granularity, a little more. ARGUMENT: more than is committed. */

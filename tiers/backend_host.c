@@ -290,6 +290,13 @@ static size_t host_capacity(void *self)
     return host->options.capacity == 0 ? SIZE_MAX : host->options.capacity;
 }
 
+static size_t host_rounded(void *self, size_t reserve, size_t bytes)
+{
+    const tn_host *host = self;
+    size_t up;
+    return reserve > 0 && tn_size_align_up(bytes, host->options.granularity, &up) ? up : bytes;
+}
+
 const tn_backend_table tn_host_table = {
     .acquire = host_acquire,
     .reserve = host_reserve,
@@ -297,6 +304,7 @@ const tn_backend_table tn_host_table = {
     .decommit = host_decommit,
     .release = host_release,
     .capacity = host_capacity,
+    .rounded = host_rounded,
 };
 
 static const tn_backend_table plain_table = {

@@ -1,57 +1,25 @@
-#include "tiers/backend_vmm.h"
-
-#include <pthread.h>
-
-#include "tiers/backend_driver.h"
 #include "tiers/backend_plain.h"
 #include "tiers/metadata_use.h"
-#include "tiers/region_book.h"
 #include "tiers/size.h"
-#include "tiers/vmm_range.h"
+#include "tiers/vmm_inside.h"
 
 #define ADD(counter, n) __atomic_fetch_add(&(counter), (n), __ATOMIC_RELAXED)
 #define READ(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
 
-/* What stands behind a region; after its end among the remnants, where the driver has not taken all of it. */
-typedef struct vmm_region {
-    struct vmm_region *next;
-    tn_vmm_range range;
-    tn_region plain;  /* the fallback's, where its base is not NULL; there is no range then */
-    bool growable;
-    unsigned quiet;   /* calls of decommit in a row that have not been followed yet */
-    size_t wanted;    /* chunks: the most that any of these asked for */
-} vmm_region;
-
-struct tn_vmm {
-    tn_backend backend;
-    tn_metadata metadata;
-    tn_cuda_log log;
-    tn_vmm_device device;
-    tn_cuda_access access[TN_VMM_PEERS_MAX + 1];
-    tn_book book;
-    tn_driver *plain;
-    size_t chunk, capacity, held;
-    unsigned patience;
-    bool refused;
-    uint64_t refusal, fallbacks, growths_refused;
-    pthread_mutex_t lock; /* of the remnants; held around no driver call */
-    vmm_region *remnants;
-};
-
 /* ---- what the driver did not take back ---- */
 
-static bool is_over(const vmm_region *r)
+static bool is_over(const tn_vmm_region *r)
 {
     return r->range.reservation == 0 && r->range.touched == 0;
 }
 
-static void free_region(tn_vmm *vmm, vmm_region *r)
+static void free_region(tn_vmm *vmm, tn_vmm_region *r)
 {
     tn_vmm_range_forget(&vmm->device, &r->range);
     tn_metadata_free(&vmm->metadata, r, sizeof *r);
 }
 
-static void keep_remnant(tn_vmm *vmm, vmm_region *r)
+static void keep_remnant(tn_vmm *vmm, tn_vmm_region *r)
 {
     pthread_mutex_lock(&vmm->lock);
     r->next = vmm->remnants;
@@ -59,7 +27,7 @@ static void keep_remnant(tn_vmm *vmm, vmm_region *r)
     pthread_mutex_unlock(&vmm->lock);
 }
 
-static void drop_region(tn_vmm *vmm, vmm_region *r)
+static void drop_region(tn_vmm *vmm, tn_vmm_region *r)
 {
     if (is_over(r))
         free_region(vmm, r);
@@ -73,11 +41,11 @@ static void settle_remnants(tn_vmm *vmm)
     if (__atomic_load_n(&vmm->remnants, __ATOMIC_RELAXED) == NULL)
         return;
     pthread_mutex_lock(&vmm->lock);
-    vmm_region *r = vmm->remnants;
+    tn_vmm_region *r = vmm->remnants;
     vmm->remnants = NULL;
     pthread_mutex_unlock(&vmm->lock);
     while (r != NULL) {
-        vmm_region *next = r->next;
+        tn_vmm_region *next = r->next;
         (void)tn_vmm_range_settle(&vmm->device, &r->range, true);
         drop_region(vmm, r);
         r = next;
@@ -91,7 +59,7 @@ static void note_refusal(tn_vmm *vmm, tn_cuda_call call, int code)
     __atomic_store_n(&vmm->refusal, (uint64_t)call << 32 | (uint32_t)code, __ATOMIC_RELAXED);
 }
 
-static tn_mem_error fall_back(tn_vmm *vmm, size_t bytes, size_t alignment, const char *tag, vmm_region *r)
+static tn_mem_error fall_back(tn_vmm *vmm, size_t bytes, size_t alignment, const char *tag, tn_vmm_region *r)
 {
     if (r->growable) {
         ADD(vmm->growths_refused, 1);
@@ -104,7 +72,7 @@ static tn_mem_error fall_back(tn_vmm *vmm, size_t bytes, size_t alignment, const
     return error;
 }
 
-static tn_mem_error make_range(tn_vmm *vmm, size_t reserve, size_t initial, size_t alignment, vmm_region *r)
+static tn_mem_error make_range(tn_vmm *vmm, size_t reserve, size_t initial, size_t alignment, tn_vmm_region *r)
 {
     if (!tn_size_align_up(reserve, vmm->device.granularity, &reserve) || reserve > TN_BYTES_MAX)
         return TN_MEM_E_OUT_OF_MEMORY;
@@ -117,7 +85,7 @@ static tn_mem_error make_range(tn_vmm *vmm, size_t reserve, size_t initial, size
     return error;
 }
 
-static void describe(const vmm_region *r, tn_region *region)
+static void describe(const tn_vmm_region *r, tn_region *region)
 {
     if (r->plain.base != NULL) {
         region->base = r->plain.base;
@@ -133,10 +101,10 @@ static tn_mem_error make_region(tn_vmm *vmm, size_t reserve, size_t initial, siz
                                 tn_region *region)
 {
     settle_remnants(vmm);
-    vmm_region *r = vmm->metadata.resize(vmm->metadata.self, NULL, 0, sizeof *r);
+    tn_vmm_region *r = vmm->metadata.resize(vmm->metadata.self, NULL, 0, sizeof *r);
     if (r == NULL)
         return TN_MEM_E_HOST_MEMORY;
-    *r = (vmm_region){.growable = growable};
+    *r = (tn_vmm_region){.growable = growable};
     tn_book_entry entry = {.payload = r};
     tn_mem_error error = tn_book_open(&vmm->book, &entry.region.id);
     if (error != TN_MEM_OK) {
@@ -174,14 +142,14 @@ static tn_mem_error vmm_reserve(void *self, size_t reserve, size_t initial, size
 
 /* ---- life and end ---- */
 
-static tn_mem_error grow_region(tn_vmm *vmm, vmm_region *r, size_t bytes)
+static tn_mem_error grow_region(tn_vmm *vmm, tn_vmm_region *r, size_t bytes)
 {
     r->quiet = 0;
     r->wanted = 0;
     return tn_vmm_range_grow(&vmm->device, &r->range, tn_vmm_range_chunks(&r->range, bytes));
 }
 
-static tn_mem_error shrink_region(tn_vmm *vmm, vmm_region *r, size_t bytes)
+static tn_mem_error shrink_region(tn_vmm *vmm, tn_vmm_region *r, size_t bytes)
 {
     size_t wanted = tn_vmm_range_chunks(&r->range, bytes);
     r->wanted = wanted > r->wanted ? wanted : r->wanted;
@@ -196,15 +164,25 @@ static tn_mem_error shrink_region(tn_vmm *vmm, vmm_region *r, size_t bytes)
     return error;
 }
 
-static tn_mem_error resize(tn_vmm *vmm, tn_region *region, size_t bytes, tn_mem_error (*change)(tn_vmm *, vmm_region *, size_t))
+/* Memory that is wanted now and then is wanted: it counts like a decommit's. */
+static tn_mem_error note_need(tn_vmm *vmm, tn_vmm_region *r, size_t bytes)
+{
+    (void)vmm;
+    size_t wanted = r->plain.base == NULL ? tn_vmm_range_chunks(&r->range, bytes) : 0;
+    if (r->quiet > 0 && wanted > r->wanted)
+        r->wanted = wanted;
+    return TN_MEM_OK;
+}
+
+static tn_mem_error resize(tn_vmm *vmm, tn_region *region, size_t bytes, tn_mem_error (*change)(tn_vmm *, tn_vmm_region *, size_t))
 {
     tn_book_entry entry;
     settle_remnants(vmm);
     tn_mem_error error = tn_book_claim(&vmm->book, region, &entry);
     if (error != TN_MEM_OK)
         return error;
-    vmm_region *r = entry.payload;
-    error = r->growable ? change(vmm, r, bytes) : TN_MEM_E_NOT_GROWABLE;
+    tn_vmm_region *r = entry.payload;
+    error = r->growable || change == note_need ? change(vmm, r, bytes) : TN_MEM_E_NOT_GROWABLE;
     describe(r, &entry.region);
     tn_book_write(&vmm->book, &entry);
     region->committed = entry.region.committed;
@@ -216,13 +194,33 @@ static tn_mem_error vmm_commit(void *self, tn_region *region, size_t bytes)
     return resize(self, region, bytes, grow_region);
 }
 
+static tn_mem_error vmm_needed(void *self, const tn_region *region, size_t bytes)
+{
+    tn_region same = *region;
+    return resize(self, &same, bytes, note_need);
+}
+
+/* Where sizes overflow the acquisition itself will say so. */
+static size_t vmm_rounded(void *self, size_t reserve, size_t bytes)
+{
+    const tn_vmm *vmm = self;
+    size_t whole, chunk = vmm->chunk;
+    if (vmm->refused || !tn_size_align_up(reserve > 0 ? reserve : bytes, vmm->device.granularity, &whole))
+        return bytes;
+    if (reserve == 0)
+        return whole;
+    chunk = chunk < whole ? chunk : whole;
+    size_t chunks = bytes / chunk + (bytes % chunk != 0);
+    return chunks * chunk < whole ? chunks * chunk : whole;
+}
+
 static tn_mem_error vmm_decommit(void *self, tn_region *region, size_t bytes)
 {
     return resize(self, region, bytes, shrink_region);
 }
 
 /* Gives back what stands behind a region; after an error it is a region still. */
-static tn_mem_error end_region(tn_vmm *vmm, vmm_region *r)
+static tn_mem_error end_region(tn_vmm *vmm, tn_vmm_region *r)
 {
     if (r->plain.base == NULL)
         return tn_vmm_range_end(&vmm->device, &r->range);
@@ -263,68 +261,9 @@ static const tn_backend_table table = {
     .decommit = vmm_decommit,
     .release = vmm_release,
     .capacity = vmm_capacity,
+    .rounded = vmm_rounded,
+    .needed = vmm_needed,
 };
-
-/* ---- peers ---- */
-
-static tn_cuda_access access_of(int device, int flags)
-{
-    return (tn_cuda_access){.location = {TN_CUDA_ON_DEVICE, device}, .flags = flags};
-}
-
-/* For every range below region `end` (0: for every one); *stopped is the region that failed. */
-static tn_mem_error set_access(tn_vmm *vmm, tn_cuda_access access, uint64_t end, uint64_t *stopped)
-{
-    tn_book_entry entry = {0};
-    while (tn_book_next(&vmm->book, entry.region.id, &entry) && (end == 0 || entry.region.id < end)) {
-        const vmm_region *r = entry.payload;
-        *stopped = entry.region.id;
-        tn_mem_error error = r->plain.base != NULL ? TN_MEM_OK : tn_vmm_range_access(&vmm->device, &r->range, access);
-        if (error != TN_MEM_OK)
-            return error;
-    }
-    return TN_MEM_OK;
-}
-
-static tn_mem_error change_access(tn_vmm *vmm, int device, int flags, int flags_before)
-{
-    uint64_t stopped = 0, again;
-    tn_mem_error error = set_access(vmm, access_of(device, flags), 0, &stopped);
-    if (error != TN_MEM_OK)
-        (void)!set_access(vmm, access_of(device, flags_before), stopped, &again);
-    return error;
-}
-
-/* The peer's index, or that behind the last. */
-static size_t find_peer(const tn_vmm *vmm, int device)
-{
-    size_t i = 1;
-    while (i < vmm->device.access_count && vmm->access[i].location.id != device)
-        i++;
-    return i;
-}
-
-tn_mem_error tn_vmm_enable_peer(tn_vmm *vmm, int device)
-{
-    if (vmm == NULL || device == vmm->device.property.location.id || find_peer(vmm, device) < vmm->device.access_count ||
-        vmm->device.access_count > TN_VMM_PEERS_MAX)
-        return TN_MEM_E_ARGUMENT;
-    tn_mem_error error = change_access(vmm, device, TN_CUDA_ACCESS_READ_WRITE, TN_CUDA_ACCESS_NONE);
-    if (error == TN_MEM_OK)
-        vmm->access[vmm->device.access_count++] = access_of(device, TN_CUDA_ACCESS_READ_WRITE);
-    return error;
-}
-
-tn_mem_error tn_vmm_disable_peer(tn_vmm *vmm, int device)
-{
-    size_t at = vmm == NULL ? 0 : find_peer(vmm, device);
-    if (vmm == NULL || at == vmm->device.access_count)
-        return TN_MEM_E_ARGUMENT;
-    tn_mem_error error = change_access(vmm, device, TN_CUDA_ACCESS_NONE, TN_CUDA_ACCESS_READ_WRITE);
-    if (error == TN_MEM_OK)
-        vmm->access[at] = vmm->access[--vmm->device.access_count];
-    return error;
-}
 
 /* ---- the backend itself ---- */
 
@@ -380,11 +319,11 @@ static tn_mem_error settle_chunk(tn_vmm *vmm, size_t chunk)
 static tn_mem_error start(tn_vmm *vmm, const tn_vmm_options *options)
 {
     vmm->device.access = vmm->access;
-    vmm->access[vmm->device.access_count++] = access_of(options->device, TN_CUDA_ACCESS_READ_WRITE);
+    vmm->access[vmm->device.access_count++] = tn_vmm_access_of(options->device, TN_CUDA_ACCESS_READ_WRITE);
     for (size_t i = 0; i < options->peer_count; i++) {
-        if (options->peers[i] == options->device || find_peer(vmm, options->peers[i]) < vmm->device.access_count)
+        if (options->peers[i] == options->device || tn_vmm_find_peer(vmm, options->peers[i]) < vmm->device.access_count)
             return TN_MEM_E_ARGUMENT;
-        vmm->access[vmm->device.access_count++] = access_of(options->peers[i], TN_CUDA_ACCESS_READ_WRITE);
+        vmm->access[vmm->device.access_count++] = tn_vmm_access_of(options->peers[i], TN_CUDA_ACCESS_READ_WRITE);
     }
     tn_mem_error error = ask_device(vmm, options->device);
     vmm->refused = error == TN_MEM_E_UNSUPPORTED;
@@ -437,13 +376,13 @@ size_t tn_vmm_destroy(tn_vmm *vmm)
     size_t left = 0;
     tn_book_entry entry = {0};
     for (; tn_book_next(&vmm->book, entry.region.id, &entry); left++) {
-        vmm_region *r = entry.payload;
+        tn_vmm_region *r = entry.payload;
         if (r->plain.base == NULL)
             (void)!tn_vmm_range_end(&vmm->device, &r->range);
         free_region(vmm, r);
     }
     settle_remnants(vmm);
-    for (vmm_region *r = vmm->remnants, *next; r != NULL; r = next) {
+    for (tn_vmm_region *r = vmm->remnants, *next; r != NULL; r = next) {
         next = r->next;
         free_region(vmm, r);
     }

@@ -25,7 +25,7 @@ typedef struct tn_vmm_options {
     /* Hysteresis: that many calls of decommit in a row, with no growth between them, before memory goes, and then down to the largest size that
      * any of them asked for. 1: at once. 0: TN_VMM_PATIENCE_DEFAULT. Decommitting costs more than committing, so a pool may say each step
      * what it needs, and only a lasting surplus is given back. Until then decommit succeeds and committed stays as it is;
-     * a commit within that is no growth, so a need that swings goes down to its largest call once in so many. */
+     * a commit within that says what is needed like the others, so memory that swings in and out of use stays. */
     unsigned patience;
     const int *peers; /* devices that may reach all of it, without cuCtxEnablePeerAccess */
     size_t peer_count;
@@ -33,7 +33,8 @@ typedef struct tn_vmm_options {
 } tn_vmm_options;
 
 /* Where the driver refuses virtual memory management (no such entry point, the device says it has none, or a call is not supported or not
- * permitted) acquire falls back to plain allocations, and acquire_growable and commit are NOT_GROWABLE. That is not silent: */
+ * permitted) acquire falls back to plain allocations, and acquire_growable and commit are NOT_GROWABLE: a plain allocation of all that was reserved
+ * would be memory that no guard was asked about. Who can do with that asks for it (a block pool by whole_if_fixed). None of it is silent: */
 typedef struct tn_vmm_figures {
     size_t granularity, chunk;  /* 0 where refused from the start */
     bool refused;               /* every acquisition is a plain one */

@@ -4,6 +4,7 @@
 #ifndef TENURE_TIERS_BLOCK_POOL_H
 #define TENURE_TIERS_BLOCK_POOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tiers/backend.h"
@@ -30,6 +31,7 @@ typedef struct tn_block_pool_options {
     size_t chunk_blocks;         /* a power of two: the slab is reserved whole and committed by so many; 0: acquired whole */
     size_t initial_blocks;       /* committed from the start and never given back; rounded up to chunks */
     size_t idle_steps;           /* after how many tn_block_pool_step a chunk nobody needs is given back; 0: never by itself */
+    bool whole_if_fixed;         /* where the backend cannot grow memory, the slab is acquired whole instead, and stats.whole says so */
     const tn_work *work;         /* what the device's work is known by; NULL: a released block is clean at once */
     const tn_metadata *metadata; /* NULL: malloc */
 } tn_block_pool_options;
@@ -47,6 +49,7 @@ typedef struct tn_block_pool_stats {
     uint64_t acquires, exhausted, must_wait;
     uint64_t grown, trimmed; /* chunks */
     uint64_t resets;
+    bool whole;            /* growth was asked for, and the backend has none: all blocks are committed, and stay */
     uint64_t bad_handles;  /* owners that were refused: stale, foreign, or no owner's bytes at all */
     tn_mem_error first_bad;
     uint32_t first_bad_id; /* the block it named */

@@ -19,13 +19,14 @@ static tn_mem_error check_options(const tn_block_pool_options *o)
         (o->work != NULL && !tn_work_is_valid(o->work)))
         return TN_MEM_E_ARGUMENT;
     if (o->backend == NULL) {
-        bool slots = o->stride == 0 && o->alignment == 0 && o->chunk_blocks == 0 && o->initial_blocks == 0 && o->idle_steps == 0;
+        bool slots = o->stride == 0 && o->alignment == 0 && o->chunk_blocks == 0 && o->initial_blocks == 0 && o->idle_steps == 0 &&
+                     !o->whole_if_fixed;
         return slots ? TN_MEM_OK : TN_MEM_E_ARGUMENT;
     }
     if (o->tag == NULL || o->stride == 0 || !tn_is_power_of_two(o->alignment) || o->alignment > TN_ALIGNMENT_MAX ||
         o->stride % o->alignment != 0)
         return TN_MEM_E_ARGUMENT;
-    if (o->chunk_blocks == 0 ? o->initial_blocks != 0 || o->idle_steps != 0
+    if (o->chunk_blocks == 0 ? o->initial_blocks != 0 || o->idle_steps != 0 || o->whole_if_fixed
                              : !tn_is_power_of_two(o->chunk_blocks) || o->initial_blocks > o->blocks)
         return TN_MEM_E_ARGUMENT;
     size_t bytes;
@@ -118,7 +119,17 @@ static tn_mem_error acquire_slab(tn_block_pool *pool)
     if (o->chunk_blocks == 0)
         return tn_backend_acquire(o->backend, bytes, o->alignment, o->tag, &pool->region);
     size_t initial = tn_pool_blocks_before(pool, pool->chunks_initial) * o->stride;
-    return tn_backend_acquire_growable(o->backend, bytes, initial, o->alignment, o->tag, &pool->region);
+    tn_mem_error error = tn_backend_acquire_growable(o->backend, bytes, initial, o->alignment, o->tag, &pool->region);
+    if (error != TN_MEM_E_NOT_GROWABLE || !o->whole_if_fixed)
+        return error;
+    error = tn_backend_acquire(o->backend, bytes, o->alignment, o->tag, &pool->region); /* the guard is asked anew, for all of it */
+    if (error != TN_MEM_OK)
+        return error;
+    pool->stats.whole = true;
+    pool->chunks_initial = pool->chunk_count;
+    while (pool->chunks_committed < pool->chunk_count)
+        tn_pool_open_chunk(pool);
+    return TN_MEM_OK;
 }
 
 tn_mem_error tn_block_pool_create(const tn_block_pool_options *options, tn_block_pool **pool)

@@ -96,14 +96,24 @@ tn_mem_error tn_packed_create(const tn_packed_options *options, tn_packed **pack
     return TN_MEM_OK;
 }
 
+/* What was said to be gone, and is there still. */
+static void tell_live(const tn_packed *p)
+{
+    for (size_t i = 0; i < p->slot_count; i++)
+        if (status_of(load_state(&p->places[i])) == LIVE)
+            TN_SEAM(handed_out, p, p->region.tag, p->base + p->slots[i].offset, p->places[i].asked);
+}
+
 tn_mem_error tn_packed_destroy(tn_packed **packed)
 {
     if (packed == NULL || *packed == NULL)
         return TN_MEM_E_ARGUMENT;
+    TN_SEAM(taken_back_all, *packed); /* before the addresses can be another's */
     tn_mem_error error = tn_backend_release((*packed)->backend, &(*packed)->region);
-    if (error != TN_MEM_OK)
+    if (error != TN_MEM_OK) {
+        tell_live(*packed);
         return error;
-    TN_SEAM(taken_back_all, *packed);
+    }
     free_tables(*packed);
     *packed = NULL;
     return TN_MEM_OK;

@@ -8,6 +8,7 @@ export STAND_SECONDS=${STAND_SECONDS:-200}
 . "$(dirname "$(readlink -f "$0")")/suite.sh"
 suite=$(built tiers_suite) || exit 2
 vmm=$(built tiers_vmm) || exit 2
+peers=$(built tiers_peers) || exit 2
 
 # checks LABEL: the lines of OUT/LABEL.out count, and so does an end without them.
 checks() {
@@ -23,6 +24,10 @@ checks() {
 			not_ok "$1" "${line#not ok }"
 			;;
 		"#"*) echo "$line" ;;
+		"skip "*)
+			any=1
+			echo "$line"
+			;;
 		esac
 	done <"$out/$1.out"
 	if [ -z "$any" ]; then
@@ -41,6 +46,8 @@ run 60 growth "$vmm"
 checks growth
 run 30 growth_2m "$vmm" 2 24576 20
 checks growth_2m
+run 30 peers "$peers"
+checks peers
 
 rm -rf "$out/run.tiers"
 run 90 recorded "$tool/tenure" record -o "$out/run.tiers" -- "$suite" driver vmm

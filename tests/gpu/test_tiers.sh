@@ -1,10 +1,11 @@
 #!/bin/bash
 # The programs of run_tiers.sh on the fake card: the invariants of every backend, and what memory that grows in place keeps. Then on cards that
 # refuse, which the programs must say.
-# Arguments: tiers_suite tiers_vmm libcuda.so.1
+# Arguments: tiers_suite tiers_vmm libcuda.so.1 tiers_peers
 set -u
 suite=$PWD/$1
 vmm=$PWD/$2
+peers=$PWD/$4
 LD_LIBRARY_PATH=$(dirname "$PWD/$3")
 export LD_LIBRARY_PATH
 work=${TEST_TMPDIR:-$(mktemp -d)}
@@ -12,6 +13,14 @@ failed=0
 
 "$suite" || failed=1
 "$vmm" 4 1024 6 || failed=1
+
+FAKEGPU_DEVICES=2 "$peers" || failed=1
+if said=$("$peers") && [[ $said == *'skip peers: one card'* && $said != *ok\ * ]]; then
+	echo "ok one_card_has_no_peers"
+else
+	echo "not ok one_card_has_no_peers: $said"
+	failed=1
+fi
 
 # must_fail NAME LINE COMMAND...: the command fails, with a line that matches.
 must_fail() {

@@ -79,10 +79,18 @@ static void find_driver(void)
     card_must(missing == NULL ? 0 : -1, missing);
 }
 
+CUfunction card_load_add_kernel(void)
+{
+    CUmodule module;
+    CUfunction kernel;
+    CARD(cuModuleLoadData(&module, ptx));
+    CARD(cuModuleGetFunction(&kernel, module, "fake_add"));
+    return kernel;
+}
+
 void card_start(void)
 {
     CUcontext context;
-    CUmodule module;
     char name[128];
     int version = 0;
     size_t unused, total;
@@ -96,8 +104,7 @@ void card_start(void)
     printf("# %s, driver API %d, %zu MiB\n", name, version, total >> 20);
     CARD(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CARD(cuDeviceGetDefaultMemPool(&pool, 0));
-    CARD(cuModuleLoadData(&module, ptx));
-    CARD(cuModuleGetFunction(&add_kernel, module, "fake_add"));
+    add_kernel = card_load_add_kernel();
     CARD(cuMemHostAlloc((void **)&staging, STAGING, 0));
     /* What is loaded at its first use is loaded now, and not in the middle of a measurement. */
     tn_cuda_address at;

@@ -16,7 +16,7 @@
     X(cuMemGetInfo) X(cuMemsetD32) X(cuMemcpyDtoH) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuStreamCreate) X(cuStreamSynchronize)     \
     X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                 \
     X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy) X(cuMemPoolGetAttribute)                    \
-    X(cuDeviceGetDefaultMemPool)
+    X(cuDeviceGetDefaultMemPool) X(cuDeviceGetCount) X(cuDeviceCanAccessPeer) X(cuMemGetAccess)
 
 #define CARD_FIELD(name) __typeof__(&name) p_##name;
 struct card_driver {
@@ -45,6 +45,9 @@ size_t card_wrong(void *self, const void *at, uint32_t word, size_t bytes);
 /* A stream of its own, and a kernel (address, u32 value, u64 words) that adds the value to each word. */
 CUstream card_stream(void);
 CUfunction card_add_kernel(void);
+
+/* The same kernel for the context that is current. */
+CUfunction card_load_add_kernel(void);
 
 double card_now_us(void);
 

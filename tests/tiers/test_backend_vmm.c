@@ -135,9 +135,69 @@ START_TEST(flapping_by_a_chunk_costs_no_driver_call_until_patience_ends)
     }
     ck_assert_uint_eq(fault_count(TN_CUDA_UNMAP), unmaps);
     ck_assert_uint_eq(fault_count(TN_CUDA_CREATE), creates);
-    expect_ok(tn_backend_decommit(backend, &region, 2 * MIB));
-    ck_assert_uint_eq(region.committed, 18 * MIB);
+    expect_ok(tn_backend_decommit(backend, &region, 2 * MIB)); /* the last of the window, in which 20 were needed again and again */
+    ck_assert_uint_eq(region.committed, 20 * MIB);
+    /* A need below what the decommits ask for raises nothing, and a commit before the first of them belongs to no window. */
+    for (unsigned i = 0; i < TN_VMM_PATIENCE_DEFAULT; i++) {
+        expect_ok(tn_backend_commit(backend, &region, i == 0 ? 20 * MIB : 5 * MIB));
+        expect_ok(tn_backend_decommit(backend, &region, i == 7 ? 8 * MIB : 2 * MIB));
+    }
+    ck_assert_uint_eq(region.committed, 8 * MIB);
+    for (unsigned i = 0; i < TN_VMM_PATIENCE_DEFAULT; i++) {
+        expect_ok(tn_backend_decommit(backend, &region, 2 * MIB));
+        if (i == 3)
+            expect_ok(tn_backend_commit(backend, &region, 5 * MIB));
+    }
+    ck_assert_uint_eq(region.committed, 6 * MIB);
+    tn_region copy = region;
     expect_ok(tn_backend_release(backend, &region));
+    expect_error(TN_MEM_E_STALE, tn_backend_commit(backend, &copy, 1));
+    end();
+}
+END_TEST
+
+/* The guard hears what will be committed, not what was asked for. */
+typedef struct heard {
+    size_t bytes[8];
+    size_t count;
+} heard;
+
+static tn_mem_error hear(void *self, const char *tag, size_t bytes)
+{
+    heard *h = self;
+    ck_assert_str_eq(tag, "kv");
+    ck_assert_uint_lt(h->count, 8);
+    h->bytes[h->count++] = bytes;
+    return TN_MEM_OK;
+}
+
+START_TEST(the_guard_is_asked_for_whole_chunks)
+{
+    heard h = {.count = 0};
+    open_with((tn_vmm_options){.chunk = 4 * MIB, .patience = 1});
+    backend->guard = (tn_backend_guard){hear, &h};
+    tn_region region, fixed;
+    expect_ok(tn_backend_acquire_growable(backend, 9 * MIB, 1, 0, "kv", &region)); /* 10 in all: 4, 4, 2 */
+    ck_assert_uint_eq(h.bytes[0], region.committed);
+    expect_ok(tn_backend_commit(backend, &region, 4 * MIB + 1));
+    ck_assert_uint_eq(h.bytes[1], 4 * MIB);
+    ck_assert_uint_eq(region.committed, 8 * MIB);
+    expect_ok(tn_backend_commit(backend, &region, 8 * MIB + 1));
+    ck_assert_uint_eq(h.bytes[2], 2 * MIB);
+    ck_assert_uint_eq(region.committed, 10 * MIB);
+    expect_ok(tn_backend_acquire(backend, 3 * MIB, 0, "kv", &fixed));
+    ck_assert_uint_eq(h.bytes[3], 4 * MIB);
+    ck_assert_uint_eq(fixed.committed, 4 * MIB);
+    expect_ok(tn_backend_release(backend, &region));
+    expect_ok(tn_backend_release(backend, &fixed));
+    expect_ok(tn_backend_acquire_growable(backend, 3 * MIB, 0, 0, "kv", &region)); /* nothing yet, and a chunk is no more than it all */
+    ck_assert_uint_eq(h.bytes[4], 0);
+    expect_ok(tn_backend_commit(backend, &region, 1));
+    ck_assert_uint_eq(h.bytes[5], 4 * MIB);
+    ck_assert_uint_eq(region.committed, 4 * MIB);
+    expect_ok(tn_backend_release(backend, &region));
+    ck_assert_uint_eq(h.count, 6);
+    expect_error(TN_MEM_E_OUT_OF_MEMORY, tn_backend_acquire(backend, TN_BYTES_MAX, 0, "kv", &region));
     end();
 }
 END_TEST
@@ -433,6 +493,7 @@ int main(void)
     tcase_add_test(tests, the_last_chunk_ends_where_the_range_does);
     tcase_add_test(tests, a_surplus_goes_when_it_lasts);
     tcase_add_test(tests, flapping_by_a_chunk_costs_no_driver_call_until_patience_ends);
+    tcase_add_test(tests, the_guard_is_asked_for_whole_chunks);
     tcase_add_test(tests, a_decommit_that_the_driver_refused_is_followed_by_the_next);
     tcase_add_test(tests, peers_reach_what_is_there_and_what_comes);
     tcase_add_test(tests, a_peer_reaches_all_regions_or_none);

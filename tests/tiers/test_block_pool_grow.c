@@ -360,6 +360,54 @@ START_TEST(a_load_that_swings_within_the_spare_never_moves_the_slab)
 }
 END_TEST
 
+static size_t asked;
+
+static tn_mem_error at_most_ten(void *self, const char *tag, size_t bytes)
+{
+    (void)self, (void)tag;
+    asked = bytes;
+    return bytes <= 10 * STRIDE ? TN_MEM_OK : TN_MEM_E_BUDGET;
+}
+
+/* The guard that allowed the first chunk has not allowed the rest: it is asked again, for all. */
+START_TEST(where_memory_cannot_grow_the_slab_may_be_acquired_whole)
+{
+    tn_host *fixed = fixture_host(&(tn_host_options){.not_growable = true});
+    tn_block_pool_options options = {.backend = tn_host_backend(fixed), .tag = "kv", .blocks = 10, .stride = STRIDE, .chunk_blocks = CHUNK,
+                                     .initial_blocks = 1, .idle_steps = 1};
+    expect_error(TN_MEM_E_NOT_GROWABLE, tn_block_pool_create(&options, &pool));
+    options.whole_if_fixed = true;
+    tn_host_backend(fixed)->guard = (tn_backend_guard){at_most_ten, NULL};
+    expect_ok(tn_block_pool_create(&options, &pool));
+    ck_assert_uint_eq(asked, 10 * STRIDE);
+    ck_assert(stats_now().whole && stats_now().committed == 10 && stats_now().free == 10);
+    tn_block blocks[10];
+    for (int i = 0; i < 10; i++)
+        blocks[i] = take();
+    for (int i = 0; i < 10; i++)
+        give(&blocks[i]);
+    for (int i = 0; i < 5; i++)
+        expect_ok(tn_block_pool_step(pool));
+    expect_ok(tn_block_pool_trim(pool));
+    ck_assert_uint_eq(stats_now().committed, 10);
+    expect_ok(tn_block_pool_destroy(&pool));
+    options.blocks = 11;
+    expect_error(TN_MEM_E_BUDGET, tn_block_pool_create(&options, &pool));
+    options.blocks = 10;
+    tn_host_fail(fixed, TN_HOST_ACQUIRE, 1);
+    expect_error(TN_MEM_E_OUT_OF_MEMORY, tn_block_pool_create(&options, &pool));
+    options.backend = tn_host_backend(host); /* where it can it grows */
+    expect_ok(tn_block_pool_create(&options, &pool));
+    ck_assert(!stats_now().whole && stats_now().committed == CHUNK);
+    expect_ok(tn_block_pool_destroy(&pool));
+    options.chunk_blocks = options.initial_blocks = options.idle_steps = 0;
+    expect_error(TN_MEM_E_ARGUMENT, tn_block_pool_create(&options, &pool));
+    options = (tn_block_pool_options){.blocks = 4, .whole_if_fixed = true};
+    expect_error(TN_MEM_E_ARGUMENT, tn_block_pool_create(&options, &pool));
+    fixture_finish(fixed);
+}
+END_TEST
+
 START_TEST(bad_calls_are_refused)
 {
     expect_error(TN_MEM_E_ARGUMENT, tn_block_pool_trim(NULL));
@@ -388,6 +436,7 @@ int main(void)
     tcase_add_test(tests, a_block_whose_memory_went_in_a_call_that_failed_is_not_handed_out);
     tcase_add_test(tests, a_chunk_goes_after_so_many_idle_steps_on_end);
     tcase_add_test(tests, a_load_that_swings_within_the_spare_never_moves_the_slab);
+    tcase_add_test(tests, where_memory_cannot_grow_the_slab_may_be_acquired_whole);
     tcase_add_test(tests, bad_calls_are_refused);
     return fixture_run("block_pool_grow", tests);
 }

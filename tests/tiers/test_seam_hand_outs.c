@@ -28,6 +28,15 @@ static void of_region(void *self, const void *backend, const tn_region *region)
     (void)self, (void)backend, (void)region;
 }
 
+/* Whose memory is about to go has nothing in it any more. */
+static void releasing(void *self, const void *backend, const tn_region *region)
+{
+    (void)self, (void)backend;
+    for (size_t i = 0; i < live_count; i++)
+        wrong += (const char *)live[i].address >= (const char *)region->base &&
+                 (const char *)live[i].address < (const char *)region->base + region->reserved;
+}
+
 static void resized(void *self, const void *backend, const tn_region *region, size_t before)
 {
     (void)self, (void)backend, (void)region, (void)before;
@@ -72,7 +81,7 @@ static const tn_seam seam = {
     .may_acquire = may_acquire,
     .acquired = of_region,
     .resized = resized,
-    .releasing = of_region,
+    .releasing = releasing,
     .kept = of_region,
     .handed_out = handed_out,
     .taken_back = taken_back,
@@ -154,7 +163,12 @@ START_TEST(the_packed_slots_tell_of_takes_and_frees)
     expect_live(0, 0);
     expect_ok(tn_packed_take(p, 1, 1500, 0, &span, NULL));
     expect_live(1, 1500);
+    tn_host_fail(host, TN_HOST_RELEASE, 1);
+    expect_error(TN_MEM_E_DRIVER, tn_packed_destroy(&p));
+    expect_live(1, 1500); /* there still */
+    ck_assert_ptr_eq(live[0].address, tn_stable_data(span));
     expect_ok(tn_packed_destroy(&p));
+    expect_live(0, 0);
 }
 END_TEST
 
@@ -178,6 +192,39 @@ START_TEST(the_stable_slots_tell_of_takes_and_releases)
 }
 END_TEST
 
+START_TEST(an_arena_tells_of_its_blocks_before_their_region_goes)
+{
+    tn_arena *a = NULL;
+    expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(host), .tag = "model", .first_bytes = 4096, .max_regions = 2}, &a));
+    expect_ok(tn_arena_take(a, 100, 0, &span));
+    char *first = tn_stable_data(span);
+    expect_ok(tn_arena_take(a, 200, 0, &span));
+    expect_live(2, 300);
+    expect_ok(tn_arena_free(a, first));
+    expect_ok(tn_arena_free(a, tn_stable_data(span))); /* the region goes in this call */
+    expect_live(0, 0);
+    expect_ok(tn_arena_take(a, 300, 0, &span));
+    expect_live(1, 300);
+    expect_ok(tn_arena_destroy(&a));
+}
+END_TEST
+
+START_TEST(fixed_blocks_tell_of_takes_and_frees)
+{
+    tn_fixed *f = NULL;
+    expect_ok(tn_fixed_create(
+        &(tn_block_pool_options){.backend = tn_host_backend(host), .tag = "fixed", .blocks = 2, .stride = 512}, &f));
+    expect_ok(tn_fixed_take(f, 100, 0, &span));
+    char *first = tn_stable_data(span);
+    expect_ok(tn_fixed_take(f, 512, 0, &span));
+    expect_live(2, 1024); /* whole blocks */
+    expect_ok(tn_fixed_free(f, first, NULL));
+    expect_error(TN_MEM_E_STALE, tn_fixed_free(f, first, NULL));
+    expect_live(1, 512);
+    expect_ok(tn_fixed_destroy(&f));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("seam_hand_outs");
@@ -185,5 +232,7 @@ int main(void)
     tcase_add_test(tests, the_stack_tells_of_takes_frees_rewinds_and_resets);
     tcase_add_test(tests, the_packed_slots_tell_of_takes_and_frees);
     tcase_add_test(tests, the_stable_slots_tell_of_takes_and_releases);
+    tcase_add_test(tests, an_arena_tells_of_its_blocks_before_their_region_goes);
+    tcase_add_test(tests, fixed_blocks_tell_of_takes_and_frees);
     return fixture_run("seam_hand_outs", tests);
 }
