@@ -20,7 +20,8 @@ static _Atomic int asking, beginning; /* the gate: our questions, captures that 
 typedef struct pool {
     _Atomic uint64_t handle;
     _Atomic uint64_t reserved, used; /* as last journalled */
-    _Atomic uint8_t device, is_default;
+    _Atomic uint32_t place; /* 1 + its device; 0 before the first allocation from it: it is not asked */
+    _Atomic uint8_t is_default;
 } pool;
 static pool pools[POOLS];
 static _Atomic uint32_t pool_count;
@@ -46,6 +47,8 @@ void tn_reading_context_ends(void *handle)
     for (int i = 0; found && i < GATE_WAITS && atomic_load(&pushing); i++) sched_yield();
 }
 
+void *tn_reading_context_of(uint8_t device) { return device < TN_READING_DEVICES ? atomic_load(&live[device]) : NULL; }
+
 int tn_reading_has_context(uint8_t device) { return device < TN_READING_DEVICES && atomic_load(&live[device]) != NULL; }
 
 /* ---- pools and graphs */
@@ -58,6 +61,30 @@ void tn_capture_gate_begin(void)
 
 void tn_capture_gate_end(void) { atomic_fetch_sub(&beginning, 1); }
 
+static pool *known_pool(uint64_t handle)
+{
+    uint32_t count = atomic_load(&pool_count);
+    for (uint32_t i = 0; i < count && i < POOLS; i++)
+        if (atomic_load_explicit(&pools[i].handle, memory_order_relaxed) == handle) return &pools[i];
+    return NULL;
+}
+
+/* NULL where all places are taken: then it is not asked. */
+static pool *add_pool(uint64_t handle)
+{
+    uint32_t count = atomic_load(&pool_count);
+    for (uint32_t i = 0; i < POOLS; i++) {
+        uint64_t none = 0;
+        if (!atomic_compare_exchange_strong(&pools[i].handle, &none, handle)) continue;
+        atomic_store(&pools[i].reserved, 0);
+        atomic_store(&pools[i].used, 0);
+        while (count <= i && !atomic_compare_exchange_weak(&pool_count, &count, i + 1)) {
+        }
+        return &pools[i];
+    }
+    return NULL;
+}
+
 void tn_reading_pool(uint8_t device, uint64_t handle, uint64_t addr, int is_default)
 {
     if (!handle) {
@@ -67,30 +94,29 @@ void tn_reading_pool(uint8_t device, uint64_t handle, uint64_t addr, int is_defa
             return;
         handle = (uint64_t)of;
     }
-    uint32_t count = atomic_load(&pool_count);
-    for (uint32_t i = 0; i < count && i < POOLS; i++)
-        if (atomic_load_explicit(&pools[i].handle, memory_order_relaxed) == handle) return;
-    for (uint32_t i = 0; i < POOLS; i++) {
-        uint64_t none = 0;
-        if (!atomic_compare_exchange_strong(&pools[i].handle, &none, handle)) continue;
-        atomic_store(&pools[i].device, device);
-        atomic_store(&pools[i].is_default, (uint8_t)is_default);
-        atomic_store(&pools[i].reserved, 0);
-        atomic_store(&pools[i].used, 0);
-        while (count <= i && !atomic_compare_exchange_weak(&pool_count, &count, i + 1)) {
-        }
-        return;
-    }
+    pool *p = known_pool(handle);
+    if (!p && is_default) p = add_pool(handle);
+    if (!p || atomic_load_explicit(&p->place, memory_order_relaxed)) return;
+    atomic_store(&p->is_default, (uint8_t)is_default);
+    atomic_store(&p->place, device + 1u);
 }
 
-void tn_reading_pool_ends(uint64_t handle)
+void tn_reading_pool_made(uint64_t handle)
 {
+    if (handle && !known_pool(handle)) (void)add_pool(handle);
+}
+
+int tn_reading_pool_ends(uint64_t handle)
+{
+    int found = 0;
     for (uint32_t i = 0; handle && i < POOLS; i++) {
         uint64_t expected = handle;
-        if (!atomic_compare_exchange_strong(&pools[i].handle, &expected, 0)) continue;
-        for (int k = 0; k < GATE_WAITS && atomic_load(&asking); k++) sched_yield();
-        return;
+        if (atomic_load_explicit(&pools[i].handle, memory_order_relaxed) != handle) continue;
+        atomic_store(&pools[i].place, 0); /* before another one may take it */
+        found |= atomic_compare_exchange_strong(&pools[i].handle, &expected, 0);
     }
+    for (int k = 0; found && k < GATE_WAITS && atomic_load(&asking); k++) sched_yield();
+    return found;
 }
 
 void tn_reading_graph_memory(uint8_t device)
@@ -137,11 +163,11 @@ static void read_held(tn_hook_frame *f, uint8_t device, int used_too, uint64_t t
     uint32_t count = atomic_load_explicit(&pool_count, memory_order_acquire);
     /* Where one has more or less reserved the figures of all are due, since only together they can be held against the blocks. */
     for (uint32_t i = 0; !used_too && i < count && i < POOLS && tn_real.cuMemPoolGetAttribute; i++)
-        used_too = atomic_load(&pools[i].device) == device && ask_pool(&pools[i], &reserved, &used) && reserved != atomic_load(&pools[i].reserved);
+        used_too = atomic_load(&pools[i].place) == device + 1u && ask_pool(&pools[i], &reserved, &used) && reserved != atomic_load(&pools[i].reserved);
     if (!used_too) count = 0;
     for (uint32_t i = 0; i < count && i < POOLS && tn_real.cuMemPoolGetAttribute; i++) {
         pool *p = &pools[i];
-        if (atomic_load(&p->device) != device || !ask_pool(p, &reserved, &used)) continue;
+        if (atomic_load(&p->place) != device + 1u || !ask_pool(p, &reserved, &used)) continue;
         uint64_t handle = atomic_load(&p->handle);
         if (atomic_load(&p->reserved) == reserved && atomic_load(&p->used) == used) continue;
         atomic_store(&p->reserved, reserved);

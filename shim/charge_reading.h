@@ -26,10 +26,14 @@ void tn_reading_held(tn_hook_frame *f, const tn_reading *of);
 void tn_reading_context(uint8_t device, void *handle);      /* alive from now on */
 void tn_reading_context_ends(void *handle);                 /* before the driver ends it; waits for a reading under way by it */
 int tn_reading_has_context(uint8_t device);
+void *tn_reading_context_of(uint8_t device);                /* NULL: none */
 
-/* Pools: after an allocation from one was granted. `pool` NULL: the one that `addr` says it is from. */
+/* Pools: asked from the first allocation on that was granted from one, until it ends. A pool that is named must have been seen made: whose
+ * making came past us may end past us, and the driver faults on a pool that has ended (seen on an H200). `pool` 0: the one that
+ * `addr` says it is from, for an allocation that names none; a device's own never ends. */
+void tn_reading_pool_made(uint64_t pool);
 void tn_reading_pool(uint8_t device, uint64_t pool, uint64_t addr, int is_default);
-void tn_reading_pool_ends(uint64_t pool);
+int tn_reading_pool_ends(uint64_t pool); /* before the driver ends it; waits for a question under way. Returns whether it was known */
 /* A graph's memory node was seen on the device. */
 void tn_reading_graph_memory(uint8_t device);
 

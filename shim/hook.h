@@ -53,6 +53,7 @@ typedef struct tn_thread {
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
     const void *frees[4];     /* real functions of a runtime below which a driver row was seen to record */
+    uint32_t told;            /* handles that began or ended, as driver rows of this thread have seen it */
 } tn_thread;
 
 extern __thread tn_thread tn_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -88,6 +89,7 @@ typedef struct tn_hook_frame {
     void *handle;          /* of a *_begin */
     tn_entry freed;
     uint32_t stream;       /* number of a stream that is being destroyed */
+    uint32_t told;         /* of a runtime row that looks at it: thread->told before the real call */
     struct {               /* that reading; record_charge.h */
         uint64_t used, others, tsc;
         uint64_t unrecorded; /* tn_unrecorded_ended then */

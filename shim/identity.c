@@ -11,6 +11,7 @@
 #define DEVICES 64
 
 static tn_map contexts = TN_MAP_INIT; /* (handle, 0) -> number << 8 | device */
+static tn_map made = TN_MAP_INIT;     /* (handle, 0) -> 1: of a context that the program made; a primary one is in the other map alone */
 static tn_map streams = TN_MAP_INIT;  /* (handle, 0), (legacy, 1 + context) or (thread, 1 + context) -> number */
 static tn_map devices = TN_MAP_INIT;  /* (ordinal, 0) -> 1 */
 static _Atomic uint32_t context_count, stream_count;
@@ -78,9 +79,18 @@ tn_context tn_context_current(tn_hook_frame *f)
     return tn_context_of(f, c, -1);
 }
 
+void tn_context_made(void *handle)
+{
+    uint64_t one = 1;
+    tn_map_add(&made, (uint64_t)handle, 0, &one);
+}
+
+int tn_context_is_made(void *handle) { return tn_map_get(&made, (uint64_t)handle, 0, NULL); }
+
 void tn_context_gone(void *handle)
 {
     tn_map_remove(&contexts, (uint64_t)handle, 0, NULL);
+    tn_map_remove(&made, (uint64_t)handle, 0, NULL);
     atomic_fetch_add(&tn_hot_page->generation, 1);
 }
 

@@ -15,6 +15,9 @@ typedef struct tn_context { uint32_t number; uint8_t device; } tn_context;
 tn_context tn_context_current(tn_hook_frame *f);
 /* The context with this handle; `device` where it is known, else -1 to ask the driver (it must be current then). */
 tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
+/* The program has made this one itself: it is no primary context. */
+void tn_context_made(void *handle);
+int tn_context_is_made(void *handle);
 /* Forgets a handle whose context is gone. */
 void tn_context_gone(void *handle);
 /* The primary context's handle of a device as last retained, or NULL. */

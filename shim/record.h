@@ -34,7 +34,7 @@ void rec_import_handle(tn_hook_frame *f, int r, uint64_t handle);
  * driver refused. */
 void rec_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr);
 void rec_free_end(tn_hook_frame *f, int r, void *stream);
-/* The same for runtime rows: nothing if a driver row under this call has recorded. */
+/* The same for runtime rows: nothing if a driver row under this call has recorded (record_runtime.c). */
 void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra);
 void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream);
 void rt_free_begin(tn_hook_frame *f, const void *real, tn_space space, uint64_t addr); /* real: the function that is called */
@@ -42,6 +42,15 @@ void rt_free_end(tn_hook_frame *f, int r, void *stream);
 void rt_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr);
 void rt_reset_begin(tn_hook_frame *f);
 void rt_reset_end(tn_hook_frame *f, int r);
+/* What begins or ends a handle that is remembered here: told, where no driver row under this call has. */
+void rt_begin(tn_hook_frame *f);
+void rt_pool_made(tn_hook_frame *f, int r, uint64_t pool, int imported, int device);
+void rt_pool_end_begin(tn_hook_frame *f, uint64_t pool);
+void rt_pool_end(tn_hook_frame *f, int r, uint64_t pool);
+void rt_stream(tn_hook_frame *f, int r, void *stream, uint64_t flags, int priority);
+void rt_stream_destroy_begin(tn_hook_frame *f, void *stream);
+void rt_stream_destroy(tn_hook_frame *f, int r);
+void rt_capture_end(tn_hook_frame *f, int r, void *stream, void *graph);
 void rec_vmm(tn_hook_frame *f, int r, tn_event_type type, uint64_t addr, uint64_t bytes, uint64_t aux, uint64_t aux2);
 /* Bytes of an array: texels times texel size, from its description. */
 uint64_t rec_array_bytes(int r, const CUDA_ARRAY_DESCRIPTOR *d);

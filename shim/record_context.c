@@ -21,6 +21,7 @@ void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
     if (r != 0 || !context || f->nested) return;
     /* A new context under a handle that is known still: its end was not seen. (A green context's is asked for again and again.) */
     if (what == TN_CTX_CREATE && device != TN_DEV_UNKNOWN) tn_context_gone(context);
+    if (what == TN_CTX_CREATE) tn_context_made(context);
     if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
     context_event(f, what, tn_context_of(f, context, device), context);
     rec_ctx_made(f, device, context);
@@ -34,11 +35,18 @@ static int dies_with(const tn_entry *e, void *context)
            e->kind != TN_KIND_VMM_HANDLE;
 }
 
+static void swept(const tn_entry *e, void *context)
+{
+    (void)context;
+    if (e->kind == TN_KIND_MANAGED) rec_charge_managed(-1);
+}
+
 static void context_dies(tn_hook_frame *f, int what, void *handle)
 {
     tn_context c = tn_context_of(f, handle, TN_DEVICE_NONE);
+    f->thread->told++;
     context_event(f, what, c, handle);
-    tn_ledger_sweep(dies_with, NULL, &c.number);
+    tn_ledger_sweep(dies_with, swept, &c.number);
     tn_context_gone(handle);
 }
 

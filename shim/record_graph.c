@@ -64,6 +64,7 @@ void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph)
     if (r == CUDA_ERROR_ILLEGAL_STATE || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE ||
         r == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || r == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
         return;
+    f->thread->told++;
     if (!f->nested) rec_capture_gone(tn_stream_number(f, stream));
     capture(f, TN_CAPTURE_END, stream, graph, 0, r);
 }
@@ -317,6 +318,7 @@ void rec_graph_alloc(tn_hook_frame *f, int r, void *graph, uint64_t addr, uint64
 void rec_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr)
 {
     if (r != 0) return;
+    f->thread->told++;
     tn_event *e = tn_event_new(f, tn_stamp());
     if (!e) return;
     e->kind = TN_NODE_FREE;

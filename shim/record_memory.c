@@ -8,6 +8,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/record_memory.h"
 
 #define MIB (1024u * 1024u)
 
@@ -77,8 +78,10 @@ static void note_level(const tn_hook_frame *f)
         atomic_store_explicit(&driver_rows_below, 1, memory_order_relaxed);
 }
 
+int tn_record_level(void) { return atomic_load_explicit(&driver_rows_below, memory_order_relaxed); }
+
 /* Only a stream that the program made, or a thread's own, can be captured. */
-static int is_captured(const tn_hook_frame *f, void *stream)
+int tn_record_is_captured(const tn_hook_frame *f, void *stream)
 {
     if (stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
     return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
@@ -92,7 +95,7 @@ void rec_site_first(tn_hook_frame *f)
 }
 
 /* The one place where an allocation enters ledger and journal. */
-static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream)
+void tn_record_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream)
 {
     uint64_t now = tn_stamp();
     uint32_t number = 0;
@@ -100,7 +103,7 @@ static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t
     if (r == 0 && !addr) return; /* size 0: success without a block */
     if (stream != TN_STREAM_NONE) number = tn_stream_number(f, stream);
     if (stream != TN_STREAM_NONE && r == 0) {
-        if (rec_captures() && is_captured(f, stream)) kind = TN_KIND_GRAPH;
+        if (rec_captures() && tn_record_is_captured(f, stream)) kind = TN_KIND_GRAPH;
         if (kind == TN_KIND_ASYNC) c.device = device_of_stream(number, addr, c.device);
         else if (kind != TN_KIND_GRAPH) c.device = device_of_pointer(addr, c.device);
         if (kind == TN_KIND_POOL) tn_reading_pool(c.device, extra, addr, 0);
@@ -129,19 +132,19 @@ static void allocated(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t
 
 void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra)
 {
-    allocated(f, r, kind, addr, bytes, extra, tn_context_current(f), TN_STREAM_NONE);
+    tn_record_alloc(f, r, kind, addr, bytes, extra, tn_context_current(f), TN_STREAM_NONE);
 }
 
 void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
 {
-    allocated(f, r, kind, addr, bytes, extra, tn_context_current(f), stream);
+    tn_record_alloc(f, r, kind, addr, bytes, extra, tn_context_current(f), stream);
 }
 
 void rec_alloc_vmm(tn_hook_frame *f, int r, uint64_t handle, uint64_t bytes, const CUmemAllocationProp *prop, uint64_t flags)
 {
     tn_context c = tn_context_current(f);
     c.device = prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? (uint8_t)prop->location.id : (uint8_t)TN_DEVICE_NONE;
-    allocated(f, r, TN_KIND_VMM_HANDLE, handle, bytes, flags, c, TN_STREAM_NONE);
+    tn_record_alloc(f, r, TN_KIND_VMM_HANDLE, handle, bytes, flags, c, TN_STREAM_NONE);
 }
 
 void rec_import(tn_hook_frame *f, int r, uint64_t addr, uint64_t bytes)
@@ -150,7 +153,7 @@ void rec_import(tn_hook_frame *f, int r, uint64_t addr, uint64_t bytes)
     size_t size;
     if (r == 0 && addr && !bytes && tn_real.cuMemGetAddressRange_v2 && tn_real.cuMemGetAddressRange_v2(&base, &size, addr) == 0)
         bytes = size;
-    allocated(f, r, TN_KIND_IMPORTED, addr, bytes, 0, tn_context_current(f), TN_STREAM_NONE);
+    tn_record_alloc(f, r, TN_KIND_IMPORTED, addr, bytes, 0, tn_context_current(f), TN_STREAM_NONE);
 }
 
 void rec_import_handle(tn_hook_frame *f, int r, uint64_t handle)
@@ -200,7 +203,7 @@ static int waits_natively(int kind)
     }
 }
 
-static void freed(tn_hook_frame *f, int r, void *stream)
+void tn_record_free(tn_hook_frame *f, int r, void *stream)
 {
     if (!f->freed_addr) return; /* freeing NULL is a success that frees nothing */
     uint32_t number = tn_stream_number(f, stream);
@@ -241,102 +244,7 @@ void rec_free_end(tn_hook_frame *f, int r, void *stream)
 {
     if (r != 0 && f->freed_known) tn_ledger_insert((tn_space)f->freed_space, &f->freed, NULL);
     if (r == 0 && f->freed_known && f->freed.kind == TN_KIND_MANAGED) rec_charge_managed(-1);
-    freed(f, r, stream);
-}
-
-/* ---- runtime rows: only where no driver hook lies under this runtime */
-
-/* Under the preload a runtime's driver calls are seen, or the report names it as bypassed. */
-static int is_alone(void)
-{
-#ifdef TENURE_WRAP
-    return !atomic_load_explicit(&driver_rows_below, memory_order_relaxed);
-#else
-    return 0;
-#endif
-}
-
-/* Whether this runtime call ended without a driver row's record, and a refusal of it is ours to record. A runtime refuses
- * invalid values mostly by itself; every other error it has from the driver. */
-static int unrecorded(const tn_hook_frame *f, int r)
-{
-    return f->thread->recorded == f->recorded && (r == 0 || (r != cudaErrorInvalidValue && is_alone()));
-}
-
-/* The driver's helper functions, found by ourselves: nothing has asked a resolver of ours yet. */
-static tn_context runtime_context(tn_hook_frame *f)
-{
-    if (!tn_real.cuCtxGetCurrent) tn_driver_bind(NULL, NULL);
-    tn_context c = tn_context_current(f);
-    const tn_runtime_functions *rt = c.number ? NULL : tn_cudart_of(f->thread->outer.caller);
-    int device;
-    if (rt && rt->cudaGetDevice && rt->cudaGetDevice(&device) == 0) c.device = (uint8_t)device;
-    return c;
-}
-
-void rt_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
-{
-    CUdeviceptr base;
-    size_t size;
-    if (!unrecorded(f, r)) return;
-    tn_context c = runtime_context(f);
-    if (r == 0 && is_captured(f, stream)) kind = TN_KIND_GRAPH; /* the begin of the capture may not have been seen */
-    if (r == 0 && kind == TN_KIND_IMPORTED && addr && !bytes && tn_real.cuMemGetAddressRange_v2 &&
-        tn_real.cuMemGetAddressRange_v2(&base, &size, addr) == 0)
-        bytes = size;
-    allocated(f, r, kind, addr, bytes, extra, c, stream);
-}
-
-void rt_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra)
-{
-    rt_alloc_on(f, r, kind, addr, bytes, extra, TN_STREAM_NONE);
-}
-
-void rt_free_begin(tn_hook_frame *f, const void *real, tn_space space, uint64_t addr)
-{
-    /* Below a function that has come past a driver row that row stamps, 12 ns saved; no runtime frees in two ways. */
-    f->handle = (void *)(uintptr_t)real;
-    if (f->thread->frees[f->api % 4] != real) f->begun = tn_stamp();
-    f->freed_addr = addr;
-    f->freed_space = (uint8_t)space;
-    (void)tn_frame_site(f);
-}
-
-void rt_free_end(tn_hook_frame *f, int r, void *stream)
-{
-    if (f->thread->recorded != f->recorded) {
-        if (!f->nested) f->thread->frees[f->api % 4] = f->handle;
-        return;
-    }
-    /* A bad address is the driver's to refuse, unlike a bad size. */
-    if (f->nested || !f->freed_addr || !unrecorded(f, r == cudaErrorInvalidValue ? cudaErrorUnknown : r)) return;
-    if (!f->begun) f->begun = tn_stamp();
-    /* The driver row that takes a block out before the real call did not run, so this is after it: an entry
-     * younger than the call is another thread's new block at the same address and stays. */
-    f->freed_known = (uint8_t)tn_ledger_remove((tn_space)f->freed_space, f->freed_addr, &f->freed);
-    if (f->freed_known && (r != 0 || f->freed.tsc > f->begun)) {
-        tn_ledger_insert((tn_space)f->freed_space, &f->freed, NULL);
-        f->freed_known = r != 0;
-    }
-    freed(f, r, stream);
-}
-
-void rt_graph_free(tn_hook_frame *f, int r, void *graph, uint64_t addr)
-{
-    if (is_alone()) rec_graph_free(f, r, graph, addr);
-}
-
-void rt_reset_begin(tn_hook_frame *f)
-{
-    CUcontext c = NULL;
-    (void)tn_frame_site(f);
-    rec_begin(f);
-    f->handle = tn_real.cuCtxGetCurrent && tn_real.cuCtxGetCurrent(&c) == 0 ? c : NULL;
-}
-
-void rt_reset_end(tn_hook_frame *f, int r)
-{
-    if (r == 0 && f->handle && !f->nested && is_alone()) rec_ctx_reset(f, f->handle);
+    tn_record_free(f, r, stream);
 }
 
 /* ---- virtual memory */

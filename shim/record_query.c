@@ -72,11 +72,14 @@ void rec_attribute(tn_hook_frame *f, int r, uint64_t addr, uint64_t attribute, c
 void rec_pool_end_begin(tn_hook_frame *f, uint64_t pool)
 {
     rec_begin(f);
-    tn_reading_pool_ends(pool);
+    f->freed_known = (uint8_t)tn_reading_pool_ends(pool);
 }
 
 void rec_pool(tn_hook_frame *f, int r, int what, uint64_t pool, uint64_t attribute, uint64_t value)
 {
+    /* One that was not ended after all is asked again from its next allocation on. */
+    if ((what == TN_POOL_CREATE && r == 0) || (what == TN_POOL_DESTROY && r != 0 && f->freed_known)) tn_reading_pool_made(pool);
+    if (r == 0 && (what == TN_POOL_CREATE || what == TN_POOL_DESTROY)) f->thread->told++;
     tn_event *e = r == 0 ? plain_event(f) : NULL;
     if (!e) return;
     e->kind = (uint8_t)what;

@@ -235,7 +235,9 @@ void rec_copy_batch(tn_hook_frame *f, int r, const CUdeviceptr *dst, const CUdev
 void rec_stream(tn_hook_frame *f, int r, int what, void *stream, uint64_t flags, int priority)
 {
     (void)what;
-    if (r == 0) tn_stream_created(f, stream, flags, priority);
+    if (r != 0) return;
+    f->thread->told++;
+    tn_stream_created(f, stream, flags, priority);
 }
 
 void rec_stream_destroy_begin(tn_hook_frame *f, void *stream)
@@ -247,6 +249,7 @@ void rec_stream_destroy_begin(tn_hook_frame *f, void *stream)
 
 void rec_stream_destroy(tn_hook_frame *f, int r)
 {
+    if (r == 0) f->thread->told++;
     if (r != 0) tn_stream_back(f->handle, f->stream);
     else if (f->stream) rec_capture_gone(f->stream);
     tn_event *e = r == 0 && f->stream ? tn_event_new(f, f->begun) : NULL;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "fake.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,15 @@ FK_API(cuDevicePrimaryCtxSetFlags, (CUdevice dev, unsigned flags), do_primary_fl
 
 /* ---- created contexts ---- */
 
+/* What a card makes of one is not known: no program of ours may find out. */
+static void stale_push(void)
+{
+    if (!fk_cfg.direct)
+        return;
+    fputs("fakegpu: a context was pushed after its end\n", stderr);
+    abort();
+}
+
 static CUresult push(struct fk_ctx *c)
 {
     if (fk_tls.depth == (int)(sizeof fk_tls.stack / sizeof fk_tls.stack[0]))
@@ -232,6 +242,8 @@ static CUresult do_push(CUcontext h)
         return CUDA_ERROR_INVALID_VALUE;
     if (!fk_handle_is(c, FK_T_CTX))
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (!c->active)
+        stale_push();
     return push(c);
 }
 FK_API(cuCtxPushCurrent_v2, (CUcontext h), do_push(h))

@@ -6,6 +6,7 @@
 #include "fake.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,6 +57,7 @@ void fk_config_load(void)
     if (fk_cfg.reset_left > fk_cfg.context)
         fk_cfg.reset_left = fk_cfg.context;
     fk_cfg.managed_touch = env_number("FAKEGPU_MANAGED_MIB", 128) * FK_MIB;
+    fk_cfg.direct = env_number("FAKEGPU_DIRECT", 0) != 0;
     fk_cfg.delay_us = (unsigned)env_number("FAKEGPU_DELAY_US", 0);
     fk_cfg.alloc_us = (unsigned)env_number("FAKEGPU_ALLOC_US", 0);
 }
@@ -236,6 +238,15 @@ void fk_handle_del(const void *p)
     struct slot *s = find_slot(p);
     if (s->p == p)
         s->type = FK_T_NONE;
+}
+
+void fk_handle_stale(const void *p, const char *what)
+{
+    struct slot *s = nslots != 0 ? find_slot(p) : NULL;
+    if (!fk_cfg.direct || s == NULL || p == NULL || s->p != p || s->type != FK_T_NONE)
+        return;
+    fprintf(stderr, "fakegpu: %s was used after its end\n", what);
+    abort();
 }
 
 bool fk_handle_is(const void *p, enum fk_type type)

@@ -101,6 +101,7 @@ struct fk_config {
     size_t mem, context, module, reset_left, managed_touch;
     unsigned delay_us, alloc_us;
     enum fk_mode mode;
+    bool direct; /* FAKEGPU_DIRECT */
 };
 extern struct fk_config fk_cfg;
 void fk_config_load(void);
@@ -111,6 +112,8 @@ enum fk_type { FK_T_NONE, FK_T_CTX, FK_T_STREAM, FK_T_EVENT, FK_T_POOL, FK_T_VMM
 void fk_handle_add(const void *p, enum fk_type type);
 void fk_handle_del(const void *p);
 bool fk_handle_is(const void *p, enum fk_type type);
+/** Under FAKEGPU_DIRECT: ends the process where p is a handle that has been deleted. */
+void fk_handle_stale(const void *p, const char *what);
 
 struct fk_ctx; struct fk_stream; struct fk_event; struct fk_pool; struct fk_vmm; struct fk_graph; struct fk_plan;
 struct fk_node; struct fk_capture; struct fk_func; struct fk_op; struct fk_array; struct fk_module;

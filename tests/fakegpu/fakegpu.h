@@ -15,6 +15,10 @@ extern "C" {
  *  Either output may be NULL. */
 int fakegpu_device_used(int dev, unsigned long long *used, unsigned long long *total);
 
+/** cuGetProcAddress_v2 under a name that nothing stands in front of, for the
+ *  fake runtime under FAKEGPU_DIRECT: what it answers are the driver's own
+ *  functions. (Its type is in cudart_init.c; this header needs no CUDA.) */
+
 #ifdef __cplusplus
 }
 #endif

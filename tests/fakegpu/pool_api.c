@@ -21,6 +21,7 @@ FK_API(cuDeviceGetMemPool, (CUmemoryPool *out, CUdevice dev), device_pool(out, d
 static CUresult get(CUmemoryPool h, struct fk_pool **out)
 {
     *out = (struct fk_pool *)h;
+    fk_handle_stale(h, "a memory pool");
     return fk_handle_is(h, FK_T_POOL) && !(*out)->destroyed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -93,6 +93,16 @@ FK_API_EARLY(cuGetProcAddress_v2,
              (const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status),
              resolve(name, out, version, flags, status))
 
+/* For a runtime under FAKEGPU_DIRECT; fakegpu.h is the contract. */
+__attribute__((visibility("default"))) CUresult fakegpu_resolver(const char *name, void **out, int version, cuuint64_t flags,
+                                                                 CUdriverProcAddressQueryResult *status)
+{
+    pthread_mutex_lock(&fk_lock);
+    CUresult r = resolve(name, out, version, flags, status);
+    pthread_mutex_unlock(&fk_lock);
+    return r;
+}
+
 /* Private tables are not imitated: whoever asks for one learns that it is not there. */
 static CUresult export_table(const void **out, const CUuuid *id)
 {

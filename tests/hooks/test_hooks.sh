@@ -5,12 +5,13 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' checker='' poll_checker='' launch_checker='' short_way_checker='' programs=()
+failed=0 tenure='' checker='' poll_checker='' launch_checker='' end_checker='' short_way_checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
   */check_journal) checker=$(realpath "$file") ;;
+  */check_ended) end_checker=$(realpath "$file") ;;
   */check_launches) launch_checker=$(realpath "$file") ;;
   */check_short_way) short_way_checker=$(realpath "$file") ;;
   */check_poll) poll_checker=$(realpath "$file") ;;
@@ -80,6 +81,29 @@ for program in "${programs[@]}"; do
       grep -q '^failures=0 refused=2 child=0$' "$work/$name.bare"
       check "$name: two launches are refused, and the child's" $?
       "$short_way_checker" "$work/$name.run"/*.tnj || failed=1
+    done
+    ;;
+  prog_ended)
+    # Also where the runtime's driver calls pass us by, and whoever uses what has ended is ended.
+    for direct in 0 1; do
+      name=ended${direct#0}
+      FAKEGPU_DIRECT=$direct twice "$name" "" "$program"
+      grep -q '^failures=0$' "$work/$name.bare"
+      check "$name: every call succeeded" $?
+      "$end_checker" "$work/$name.run"/*.tnj || failed=1
+    done
+    holds ended1 "the runtime that passes us by is named" 'libcudart.so.13callsthedriverpastthehooks'
+    ! tr -d ' \n' <"$work/ended.json" | grep -q 'callsthedriverpastthehooks'
+    check "ended: and none where none does" $?
+    ;;
+  prog_ended_*)
+    for direct in 0 1; do
+      name=$(basename "$program")$direct
+      mkdir "$work/$name.run"
+      TENURE_LIBUNWIND=$work/lib/libunwind.so.8 TENURE_RUN=$work/$name.run FAKEGPU_DIRECT=$direct "$program" >"$work/$name.out" 2>&1
+      grep -q '^failures=0$' "$work/$name.out"
+      check "$name: every call succeeded" $?
+      "$end_checker" "$work/$name.run"/*.tnj || failed=1
     done
     ;;
   prog_handles)
