@@ -113,6 +113,8 @@ static tn_error make_header(tn_journal *j)
     return TN_OK;
 }
 
+const tn_journal_header *tn_journal_header_of(const tn_journal *j) { return j->header; }
+
 static tn_error fill_header(tn_journal *j, const tn_journal_options *o, uint64_t random_id, uint32_t pid)
 {
     tn_journal_header *h = j->header;

@@ -42,6 +42,9 @@ typedef struct tn_journal_options {
  * Errors: TN_E_OPEN, TN_E_NOSPACE, TN_E_IO, TN_E_NOMEM. Thread rule: once per process life, by one thread. */
 TN_MUST_USE tn_error tn_journal_open(const tn_journal_options *options, tn_journal **out);
 
+/* What the journal says of its process; constant but for what it counts. */
+const tn_journal_header *tn_journal_header_of(const tn_journal *j);
+
 /* The calling thread's writer, perhaps one that a thread which ended has handed back. NULL when no memory is left for it; then
  * tn_journal_slot(j, NULL, ...) is legal and drops. Takes the growth lock: not from a signal handler inside a hook. */
 tn_journal_thread *tn_journal_attach(tn_journal *j, uint32_t tid);

@@ -54,7 +54,7 @@ tn_guard_noted tn_guard_note(tn_guard *g, tn_serving_thread *t, const tn_event *
     if (noted.what == TN_SERVING_NOTHING || tier >= TN_GUARD_TIERS)
         return noted;
     tn_guard_site *s = site_of(g, e->site);
-    int allocates = noted.what == TN_SERVING_ALLOCATION || noted.what == TN_SERVING_RETRY, first = 0;
+    int allocates = noted.what == TN_SERVING_ALLOCATION || noted.what == TN_SERVING_RETRY || noted.what == TN_SERVING_SERVED, first = 0;
     if (s != NULL && allocates && !__atomic_load_n(&s->seen, __ATOMIC_RELAXED))
         first = !__atomic_exchange_n(&s->seen, 1u, __ATOMIC_RELAXED);
     if (!serving)

@@ -54,7 +54,13 @@ tn_serving_what tn_serving_event(tn_serving_thread *t, const tn_event *e)
 {
     switch (e->type) {
     case TN_EV_ALLOC:
+        if (e->result == 0 && tn_serving_tier(e)) {
+            t->refused = 0;
+            return TN_SERVING_SERVED;
+        }
         return allocation(t, e);
+    case TN_EV_ARENA: /* a tier took memory from the driver */
+        return e->result == 0 ? TN_SERVING_ALLOCATION : TN_SERVING_NOTHING;
     case TN_EV_CHARGE:
         return charge(e);
     default:
@@ -72,6 +78,9 @@ void tn_serving_add(tn_serving_counts *c, tn_serving_what what, const tn_event *
     case TN_SERVING_RETRY:
         c->retries++;
         break;
+    case TN_SERVING_SERVED:
+        c->served_allocations++;
+        return;
     case TN_SERVING_POOL:
         c->pool_growths++;
         return;

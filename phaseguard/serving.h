@@ -14,6 +14,7 @@ typedef enum tn_serving_what {
     TN_SERVING_RETRY,      /* one that follows the refusal of this thread's last: the two are one allocation */
     TN_SERVING_POOL,       /* a pool took more from the device */
     TN_SERVING_GRAPH,      /* the memory of graphs grew */
+    TN_SERVING_SERVED,     /* an allocation that a tier answered: it never reached the driver */
     TN_SERVING_CHARGE,     /* anything else that takes device memory in no allocation's name grew */
 } tn_serving_what;
 
@@ -27,6 +28,13 @@ typedef struct tn_serving_thread {
 static inline int tn_serving_counts_kind(uint8_t kind)
 {
     return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED && kind < TN_KIND_COUNT;
+}
+
+/* The tier (TN_ROUTE_*) that served an allocation, or whose memory an ARENA event is of; 0: the driver's. */
+static inline unsigned tn_serving_tier(const tn_event *e)
+{
+    int can = e->type == TN_EV_ARENA || (e->type == TN_EV_ALLOC && (e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED));
+    return can ? tn_route_tier(tn_route_of(e->aux2)) : 0;
 }
 
 /* What the event is, and what the thread's next one will be held against. Fed in every phase: a retry may come after the flip. Memory
@@ -45,7 +53,7 @@ typedef struct tn_serving_counts {
     uint64_t first_uses;         /* of a site that had made none before, in any phase */
     uint64_t retries, refused;   /* refused: calls, of allocations and retries */
     uint64_t requested_bytes;    /* of granted calls */
-    uint64_t served_allocations; /* answered from an arena: never in a record */
+    uint64_t served_allocations; /* answered by a tier: never in a record */
     uint64_t pool_growths, graph_growths, charge_growths;
 } tn_serving_counts;
 

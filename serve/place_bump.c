@@ -1,5 +1,5 @@
-/* The tiers that bump a mark in memory that stays: T2, and the stacks of T4. What is freed here is taken back, and so may be handed out again, only when it is
- * clean; until then it waits in a ring of the tier. */
+/* The tiers that bump a mark in memory that stays: T2, and the stacks of T4. What is freed is taken back, and so
+ * may be handed out again, only when it is clean, or, of a stack, ordered before its stream's next work. */
 #include <string.h>
 
 #include "serve/place_inside.h"
@@ -21,10 +21,9 @@ static tn_mem_error make_engine(tn_place *p, const tn_plan_tier *t, uint64_t *sh
 {
     tn_place_bump *b = &p->engine[t->family];
     tn_arena_options o = {.backend = tn_place_backend(p, t->family, 0), .tag = TN_PLACE_TAG_T2, .discipline = TN_ARENA_ENGINE,
-                          .first_bytes = t->capacity, .max_regions = 1, .metadata = &p->metadata};
+                          .first_bytes = t->capacity, .max_regions = 1, .work = tn_place_work(p, t->family), .metadata = &p->metadata};
     if (!o.backend) return TN_MEM_E_UNSUPPORTED;
     tn_mem_error error = tn_arena_create(&o, &b->arena);
-    if (error == TN_MEM_OK) error = make_ring(p, b);
     if (error == TN_MEM_OK && (error = tn_arena_open_region(b->arena, 0)) != TN_MEM_OK && short_by) *short_by = t->capacity;
     return error;
 }
@@ -87,18 +86,14 @@ void tn_place_bumps_destroy(tn_place *p, int forget)
 
 /* ---- taking */
 
-/* Gives the tier what has become clean, or, for a stack, is ordered before its stream's next work. */
-static void take_back(tn_place_bump *b, const tn_work *work, uint64_t stream)
+/* Gives the stack what is ordered before its stream's next work by now. */
+static void take_back(tn_place_bump *b, const tn_work *work)
 {
     for (size_t looked = b->count; looked > 0; looked--) {
         tn_place_waiting w = b->waiting[b->first];
         b->first = (b->first + 1) % TN_PLACE_WAITING;
         b->count--;
-        if (!(stream ? tn_work_set_is_ready(&w.uncovered, work, stream) : tn_work_set_is_clean(&w.uncovered, work))) {
-            b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
-            continue;
-        }
-        if (b->arena) (void)(tn_arena_free(b->arena, w.address) == TN_MEM_OK);
+        if (!tn_work_set_is_ready(&w.uncovered, work, b->stream)) b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
         else (void)(tn_scratch_free(b->stack, w.address) == TN_MEM_OK);
     }
 }
@@ -119,11 +114,16 @@ void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint
     tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
     size_t whole = tn_round_up(bytes, 512), alignment = row->tier == TN_PLACE_T2 ? tn_native_alignment(row->family, bytes) : 512;
     tn_stable_span span;
+    tn_mem_error error;
     out->spill = TN_PLACE_NO_ROOM;
     if (!b || (!b->arena && !b->stack)) return;
     tn_spin_lock(&b->lock);
-    take_back(b, tn_place_work(p, row->family), row->tier == TN_PLACE_T4 ? stream : 0);
-    tn_mem_error error = b->arena ? tn_arena_take(b->arena, whole, alignment, &span) : tn_scratch_take(b->stack, whole, alignment, &span);
+    if (b->arena) {
+        error = tn_arena_take(b->arena, whole, alignment, &span);
+    } else {
+        if (b->count) take_back(b, tn_place_work(p, row->family));
+        error = tn_scratch_take(b->stack, whole, alignment, &span);
+    }
     tn_spin_unlock(&b->lock);
     if (error != TN_MEM_OK) return;
     out->spill = TN_PLACE_SERVED;
@@ -131,21 +131,22 @@ void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint
     out->tier = row->tier;
 }
 
+/* A stack takes back in its stream's own order; what another stream freed waits until that order knows of it. */
+static tn_mem_error give_to_stack(tn_place *p, tn_place_bump *b, void *address, const tn_work_set *uncovered)
+{
+    tn_place_waiting w = {address, *uncovered};
+    if (tn_work_set_is_ready(&w.uncovered, tn_place_work(p, TN_FAMILY_ASYNC), b->stream)) return tn_scratch_free(b->stack, address);
+    if (b->count < TN_PLACE_WAITING) b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
+    else __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
+    return TN_MEM_OK;
+}
+
 tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered)
 {
     tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
-    tn_mem_error error = TN_MEM_OK;
     if (!b || (!b->arena && !b->stack)) return TN_MEM_E_ARGUMENT;
-    tn_work_set set = *uncovered;
-    const tn_work *work = tn_place_work(p, row->family);
     tn_spin_lock(&b->lock);
-    /* In the stream's own order at once, as a stack needs it; else when it is clean. */
-    if (row->tier == TN_PLACE_T4 ? tn_work_set_is_ready(&set, work, stream) : tn_work_set_is_clean(&set, work))
-        error = b->arena ? tn_arena_free(b->arena, address) : tn_scratch_free(b->stack, address);
-    else if (b->count < TN_PLACE_WAITING)
-        b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = (tn_place_waiting){address, set};
-    else
-        __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
+    tn_mem_error error = b->arena ? tn_arena_free_used(b->arena, address, uncovered) : give_to_stack(p, b, address, uncovered);
     tn_spin_unlock(&b->lock);
     return error;
 }

@@ -9,7 +9,7 @@
 #include "tiers/scratch.h"
 #include "tiers/spin.h"
 
-#define TN_PLACE_WAITING 4096u /* blocks of one bump tier that are freed and not clean */
+#define TN_PLACE_WAITING 4096u /* blocks of one stack that are freed and not in its order yet */
 
 /* All slots of one family of memory: packed ones share addresses, those of T3 stand behind them and share none. */
 typedef struct tn_place_slots {
@@ -29,7 +29,7 @@ typedef struct tn_place_bump {
     tn_arena *arena;      /* T2 */
     tn_scratch *stack;    /* T4 */
     uint64_t stream;      /* T4: whose it is; 0: nobody's yet */
-    tn_place_waiting *waiting; /* a ring of `count` from `first` on */
+    tn_place_waiting *waiting; /* T4: a ring of `count` from `first` on */
     size_t first, count;
 } tn_place_bump;
 

@@ -68,6 +68,7 @@ void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint
     tn_spin_lock(&m->lock);
     int open = m->count && m->left && m->phase == phase;
     void *address = bump(m, bytes, phase);
+    if (open && !address) m->left--; /* it counts among the region's requests, as the planner replays it */
     tn_spin_unlock(&m->lock);
     const tn_plan_region *planned = address || open ? NULL : planned_region(p->options.section, row, bytes);
     if (address || !planned || planned->capacity < bytes) { /* what no longer fits an open region spills */

@@ -24,8 +24,28 @@ START_TEST(kinds_that_take_memory)
     ck_assert_int_eq(tell(&t, alloc(TN_KIND_GRAPH, 64, 0)), TN_SERVING_NOTHING);
     ck_assert_int_eq(tell(&t, alloc(TN_KIND_IMPORTED, 64, 0)), TN_SERVING_NOTHING);
     for (uint8_t type = TN_EV_NONE; type < TN_EV_TYPE_COUNT; type++)
-        if (type != TN_EV_ALLOC && type != TN_EV_CHARGE)
+        if (type != TN_EV_ALLOC && type != TN_EV_CHARGE && type != TN_EV_ARENA)
             ck_assert_int_eq(tell(&t, (tn_event){.type = type, .kind = 1, .bytes = 1, .aux = 2}), TN_SERVING_NOTHING);
+}
+END_TEST
+
+START_TEST(what_a_tier_serves_is_no_allocation_of_the_driver)
+{
+    tn_serving_thread t = {0};
+    tn_serving_counts c = {0};
+    tn_event e = alloc(TN_KIND_DEVICE, 64, 0);
+    e.aux2 = (uint64_t)TN_ROUTE_PACKED << 32;
+    ck_assert_int_eq(tell(&t, e), TN_SERVING_SERVED);
+    tn_serving_add(&c, TN_SERVING_SERVED, &e, 0);
+    ck_assert_uint_eq(c.served_allocations, 1);
+    ck_assert_uint_eq(c.driver_allocations, 0);
+    e.aux2 = (uint64_t)(TN_ROUTE_TOO_MANY << TN_ROUTE_CAUSE_SHIFT) << 32; /* spilled */
+    ck_assert_int_eq(tell(&t, e), TN_SERVING_ALLOCATION);
+    e = alloc(TN_KIND_POOL, 64, 0);
+    e.aux2 = (uint64_t)5 << 32; /* a pool's handle is no route */
+    ck_assert_int_eq(tell(&t, e), TN_SERVING_ALLOCATION);
+    ck_assert_int_eq(tell(&t, (tn_event){.type = TN_EV_ARENA, .kind = TN_KIND_DEVICE, .bytes = 64}), TN_SERVING_ALLOCATION);
+    ck_assert_int_eq(tell(&t, (tn_event){.type = TN_EV_ARENA, .kind = TN_KIND_DEVICE, .bytes = 64, .result = 1}), TN_SERVING_NOTHING);
 }
 END_TEST
 
@@ -123,6 +143,7 @@ int main(void)
     TCase *cases = tcase_create("serving");
     suite_add_tcase(suite, cases);
     tcase_add_test(cases, kinds_that_take_memory);
+    tcase_add_test(cases, what_a_tier_serves_is_no_allocation_of_the_driver);
     tcase_add_test(cases, a_ladder_is_one_allocation);
     tcase_add_test(cases, no_retry);
     tcase_add_test(cases, growth_that_no_call_asked_for);
