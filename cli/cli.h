@@ -5,11 +5,12 @@
 
 #define TN_CLI_VERSION "0.1.0"
 
-/* Exit codes of the command itself; `tenure record` else returns the program's own. */
+/* Exit codes of the command itself; `tenure record` and `tenure run` else return the program's own. */
 enum { TN_EXIT_HOLDS = 0, TN_EXIT_FALLS_SHORT = 1, TN_EXIT_USAGE = 2, TN_EXIT_INCONCLUSIVE = 3 };
 
 /* argv[0] is the name of the command ("record"). */
 int cmd_record(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_ctl(int argc, char **argv);
 int cmd_soak(int argc, char **argv);
@@ -25,7 +26,7 @@ int cmd_verify(int argc, char **argv);
 /* `tenure plan --remember RUN`, likewise. */
 int tn_cmd_plan_remember(int argc, char **argv);
 
-extern const char cmd_record_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[],
+extern const char cmd_record_help[], cmd_run_help[], cmd_report_help[], cmd_ctl_help[], cmd_soak_help[], cmd_census_help[], cmd_plan_help[],
     cmd_verify_help[];
 
 /* One line to standard error: "tenure COMMAND: " and the sentence (printf). Returns TN_EXIT_USAGE. */

@@ -9,11 +9,10 @@
 
 #include "cli/cli.h"
 #include "cli/option_value.h"
+#include "cli/plan_arithmetic.h"
 #include "cli/plan_charges.h"
 #include "cli/plan_names.h"
 #include "planner/import_csv.h"
-#include "planner/memory_section.h"
-#include "planner/memory_text.h"
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/plan_text.h"
@@ -136,22 +135,6 @@ static int write_plan(const tn_plan *plan, const char *path)
     return code;
 }
 
-/* The arithmetic of a section that is over the budget. */
-static void print_arithmetic(const tn_plan *plan, const tn_plan_section *section)
-{
-    static tn_memory_input input; /* too large for a stack */
-    static tn_memory_plan memory;
-    char where[TN_MEMORY_NAME];
-    if (!tn_memory_of_section(section, false, &input, where)) {
-        cli_warn("plan", "device %u: %s", section->device, where);
-        return;
-    }
-    input.budget = plan->budget;
-    tn_memory_fit(&input, &memory);
-    if (tn_memory_text(&memory, stdout) != 0)
-        cli_warn("plan", "standard output cannot be written");
-}
-
 /* Rules that fit a site by name and could not decide it: docs/PLAN.md says which. */
 static void tell_overruled(const tn_rules *rules, const char *path, const tn_plan *plan)
 {
@@ -203,7 +186,7 @@ static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const 
         cli_warn("plan", "device %u needs %llu bytes, %llu more than the budget", plan->sections[i].device, (unsigned long long)plan->sections[i].total,
                  (unsigned long long)(plan->sections[i].total - plan->budget));
         if (!(o->output && strcmp(o->output, "-") == 0))
-            print_arithmetic(plan, &plan->sections[i]);
+            tn_plan_arithmetic("plan", &plan->sections[i], plan->budget, stdout);
         code = TN_EXIT_FALLS_SHORT;
     }
     if (fflush(stdout) != 0)

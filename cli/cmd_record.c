@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
-#include <sys/wait.h>
 
 #include "cli/cli.h"
 #include "cli/record_run.h"
@@ -78,11 +77,6 @@ static int parse(int argc, char **argv, tn_record_run *run, const char **plan)
     return -1;
 }
 
-static int exit_code(int wait_status)
-{
-    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
 int cmd_record(int argc, char **argv)
 {
     static tn_watch watch; /* outlives this call: see record_watch.h */
@@ -100,5 +94,5 @@ int cmd_record(int argc, char **argv)
     if (code < 0 && plan)
         tn_record_shadow(plan, run.folder, run.quiet);
     tn_plan_free(plan);
-    return code >= 0 ? code : exit_code(run.wait_status);
+    return code >= 0 ? code : tn_record_exit_code(&run);
 }

@@ -12,6 +12,7 @@ static const char main_help[] =
     "\n"
     "  tenure record -o RUN -- CMD...    run CMD and record every CUDA memory call into the folder RUN\n"
     "  tenure report RUN                 print what was recorded\n"
+    "  tenure run --plan PLAN -o RUN -- CMD...   run CMD with its allocations placed by a plan\n"
     "  tenure soak -- CMD...             run CMD until it serves, and say where it allocates meanwhile\n"
     "  tenure ctl PID|RUN phase NAME     tell a process that is being recorded its phase; mark TEXT sets a mark\n"
     "  tenure census SRC...              count the allocation calls in a source tree; allowlist, join with runs\n"
@@ -23,7 +24,7 @@ static const char main_help[] =
     "  tenure help COMMAND               the options of a command\n"
     "  tenure --version\n"
     "\n"
-    "Exit codes: record gives the program's own; report gives 0, or 3 where the journals do not suffice;\n"
+    "Exit codes: record and run give the program's own; report gives 0, or 3 where the journals do not suffice;\n"
     "checks give 0 where they hold, 1 where they fall short, 3 where they cannot say.\n"
     "2 means a wrong argument or an unusable file, with one sentence on standard error.\n";
 
@@ -33,6 +34,7 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"record", cmd_record, cmd_record_help},
+    {"run", cmd_run, cmd_run_help},
     {"report", cmd_report, cmd_report_help},
     {"ctl", cmd_ctl, cmd_ctl_help},
     {"soak", cmd_soak, cmd_soak_help},

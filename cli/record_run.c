@@ -1,4 +1,4 @@
-/* What `tenure record` and `tenure soak` have in common: the library, the run folder, the program's environment, its run and what to say
+/* What `tenure record`, `tenure run` and `tenure soak` have in common: the library, the run folder, the program's environment, its run and what to say
  * about it afterwards. */
 #define _GNU_SOURCE
 #include "cli/record_run.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -62,7 +63,7 @@ static int find_library(const char *command, char out[PATH_MAX])
 }
 
 /* The program's environment: our library first, so that it stands in front of every other preload. */
-static int set_environment(const char *library, const char *run)
+static int set_environment(const char *library, const char *run, const tn_run_plan *plan)
 {
     const char *old = getenv("LD_PRELOAD");
     char *preload = NULL;
@@ -76,7 +77,7 @@ static int set_environment(const char *library, const char *run)
         free(preload);
         return -1;
     }
-    int failed = setenv("LD_PRELOAD", preload, 1) != 0 || setenv("TENURE_RUN", run, 1) != 0 || unsetenv("TENURE_PLAN") != 0 ||
+    int failed = setenv("LD_PRELOAD", preload, 1) != 0 || setenv("TENURE_RUN", run, 1) != 0 || tn_run_plan_environment(plan) != 0 ||
                  setenv("ASAN_OPTIONS", options, 1) != 0;
     free(preload);
     free(options);
@@ -159,6 +160,9 @@ int tn_record_run_command(tn_record_run *r)
     code = set_nvtx(r, library);
     if (code >= 0)
         return code;
+    code = r->plan ? tn_run_plan_check(r->plan, command, r->quiet, path, argv) : -1;
+    if (code >= 0)
+        return code;
     tn_run_folder folder;
     if (tn_run_folder_open(&folder, r->run, argv, message) != 0)
         return cli_fail(command, "%s", message);
@@ -168,7 +172,7 @@ int tn_record_run_command(tn_record_run *r)
     const tn_spawn_hooks hooks = {.in_child = in_child, .started = started, .arg = r,
                                   .tick = r->tick || tn_watch_wants_ticks(r->watch) ? ticked : NULL};
     snprintf(r->folder, sizeof(r->folder), "%s", folder.path);
-    error = set_environment(library, folder.path) != 0 ? ENOMEM : tn_watch_environment(r->watch);
+    error = set_environment(library, folder.path, r->plan) != 0 ? ENOMEM : tn_watch_environment(r->watch);
     if (!error)
         error = tn_watch_open(r->watch, folder.path);
     if (!error) {
@@ -188,7 +192,14 @@ int tn_record_run_command(tn_record_run *r)
         cli_warn(command, "%s", message);
     if (!r->quiet) {
         report_problems(command, &folder, cover == TN_TARGET_COVERED);
+        if (r->plan)
+            tn_run_plan_report(r->plan, command, &folder);
         tn_watch_report(r->watch, command);
     }
     return -1;
+}
+
+int tn_record_exit_code(const tn_record_run *r)
+{
+    return WIFSIGNALED(r->wait_status) ? 128 + WTERMSIG(r->wait_status) : WEXITSTATUS(r->wait_status);
 }

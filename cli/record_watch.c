@@ -43,6 +43,8 @@ int tn_watch_option(tn_watch *w, const char *command, int option, const char *va
     }
     if (option == TN_OPT_GUARD) {
         w->guard = value;
+        if (strcmp(value, "refuse") == 0 || strcmp(value, "abort") == 0)
+            return cli_fail(command, "--guard %s is not in libtenure.so yet, which counts and warns", value);
         return strcmp(value, "count") == 0 || strcmp(value, "warn") == 0 ? 0 : cli_fail(command, "--guard takes count or warn, not %s", value);
     }
     return -1;

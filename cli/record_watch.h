@@ -35,7 +35,7 @@ typedef struct tn_watch {
     unsigned marks_lost, marks_early, posts_failed;
 } tn_watch;
 
-/* Options that both commands take; for getopt_long. The letters are above 255. */
+/* Options that these commands take; for getopt_long. The letters are above 255. */
 enum { TN_OPT_SERVING_WHEN = 1000, TN_OPT_PLANNING_WHEN, TN_OPT_MARK_ON, TN_OPT_PTY, TN_OPT_GUARD };
 #define TN_WATCH_OPTIONS                                                   \
     {"serving-when", required_argument, NULL, TN_OPT_SERVING_WHEN},        \
@@ -58,7 +58,7 @@ enum { TN_OPT_SERVING_WHEN = 1000, TN_OPT_PLANNING_WHEN, TN_OPT_MARK_ON, TN_OPT_
     "With line: or --mark-on the program's output goes through this command, unchanged: the program then writes to a\n" \
     "pipe, or where the output here is a terminal, to a terminal of its own. A mark is set when its line is read here, a\n" \
     "moment after it was written.\n"
-/* -1: not one of them; else 0, or the exit code after a sentence. `command`: "record" or "soak". */
+/* -1: not one of them; else 0, or the exit code after a sentence. `command`: "record", "run" or "soak". */
 int tn_watch_option(tn_watch *w, const char *command, int option, const char *value);
 
 /* Sets what the program's own library is to know. 0 or an errno. */

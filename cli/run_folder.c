@@ -204,34 +204,46 @@ int tn_run_folder_finish(tn_run_folder *folder, int wait_status, char message[TN
     return 0;
 }
 
-void tn_run_folder_summary(const tn_run_folder *folder, tn_run_summary *out)
+int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const tn_journal_header *header), void *arg)
 {
-    *out = (tn_run_summary){.gone = !still_there(folder)};
-    DIR *dir = out->gone ? NULL : opendir(folder->path);
+    DIR *dir = still_there(folder) ? opendir(folder->path) : NULL;
     if (!dir)
-        return;
+        return -1;
     struct dirent *entry;
     while ((entry = readdir(dir))) {
         size_t length = strlen(entry->d_name), suffix = strlen(TN_JOURNAL_SUFFIX);
         if (length <= suffix || strcmp(entry->d_name + length - suffix, TN_JOURNAL_SUFFIX) != 0)
             continue;
-        out->journals++;
         tn_journal_header header;
         int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         int read = fd >= 0 && pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
                    memcmp(header.magic, TN_JOURNAL_MAGIC, sizeof(header.magic)) == 0;
         if (fd >= 0)
             close(fd);
-        if (!read) {
-            out->unreadable++;
-            continue;
-        }
-        if (header.dropped_events || header.dropped_records) {
-            out->dropped += header.dropped_events + header.dropped_records;
-            out->processes_dropping++;
-        }
-        if ((header.flags & TN_HF_STOPPED) && out->stopped++ == 0)
-            out->stop_error = header.stop_error;
+        see(arg, read ? &header : NULL);
     }
     closedir(dir);
+    return 0;
+}
+
+static void add_journal(void *arg, const tn_journal_header *header)
+{
+    tn_run_summary *out = arg;
+    out->journals++;
+    if (!header) {
+        out->unreadable++;
+        return;
+    }
+    if (header->dropped_events || header->dropped_records) {
+        out->dropped += header->dropped_events + header->dropped_records;
+        out->processes_dropping++;
+    }
+    if ((header->flags & TN_HF_STOPPED) && out->stopped++ == 0)
+        out->stop_error = header->stop_error;
+}
+
+void tn_run_folder_summary(const tn_run_folder *folder, tn_run_summary *out)
+{
+    *out = (tn_run_summary){.gone = !still_there(folder)};
+    (void)tn_run_folder_each(folder, add_journal, out);
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "ledger/journal_format.h"
+
 typedef struct tn_run_folder {
     char path[PATH_MAX]; /* absolute */
     int made;            /* the folder was made by us, not found empty */
@@ -33,7 +35,9 @@ typedef struct tn_run_summary {
     uint32_t stop_error; /* of the first that stopped */
     uint64_t dropped;    /* events and records */
 } tn_run_summary;
-/* Reads the headers of all journals of the run. */
+/* The headers of all journals of the run, one after the other; NULL for one that cannot be read. -1: the folder is no longer there. */
+int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const tn_journal_header *header), void *arg);
+/* The sum of them. */
 void tn_run_folder_summary(const tn_run_folder *folder, tn_run_summary *out);
 
 #endif
