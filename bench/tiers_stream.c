@@ -16,6 +16,8 @@ typedef struct place {
     tn_block_pool *pool;
     tn_scratch *scratch;
     tn_packed *packed;
+    tn_fixed *fixed;
+    char *kept[BLOCKS]; /* live while addresses are asked about */
     tn_block owners[BLOCKS];
     uint64_t enqueued;
 } place;
@@ -56,6 +58,8 @@ static void end_place(void *state)
         must(tn_block_pool_destroy(&p->pool));
     if (p->scratch != NULL)
         must(tn_scratch_destroy(&p->scratch));
+    if (p->fixed != NULL)
+        must(tn_fixed_destroy(&p->fixed));
     if (p->packed != NULL)
         must(tn_packed_destroy(&p->packed));
     bench_must(tn_host_destroy(p->host) == 0, "regions were not released");
@@ -194,6 +198,53 @@ static void packed_rounds(void *state)
     }
 }
 
+/* By the address of any byte, all blocks live: odd steps, so that neither the place nor the block repeats at once. */
+static void *begin_packed_full(unsigned thread)
+{
+    static tn_packed_slot slots[BENCH_THREADS_MAX][BLOCKS];
+    place *p = begin_place();
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        slots[thread][i] = (tn_packed_slot){.site = i, .offset = i * BLOCK, .bytes = BLOCK};
+    const tn_packed_plan plan = {.slots = slots[thread], .slot_count = BLOCKS, .site_count = BLOCKS, .capacity = BLOCKS * BLOCK};
+    must(tn_packed_create(&(tn_packed_options){.backend = tn_host_backend(p->host), .tag = "bench", .plan = &plan, .work = work}, &p->packed));
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        tn_stable_span span;
+        must(tn_packed_take(p->packed, i, BLOCK, 1, &span, NULL));
+        p->kept[i] = tn_stable_data(span);
+    }
+    return p;
+}
+
+static void packed_finds(void *state)
+{
+    place *p = state;
+    for (size_t i = 0; i < OPERATIONS; i++) {
+        void *base;
+        size_t bytes;
+        must(tn_packed_find(p->packed, p->kept[i * 37 % BLOCKS] + i * 101 % BLOCK, &base, &bytes));
+        bench_used(base);
+    }
+}
+
+static void *begin_fixed(unsigned thread)
+{
+    (void)thread;
+    place *p = begin_place();
+    must(tn_fixed_create(&(tn_block_pool_options){.backend = tn_host_backend(p->host), .tag = "bench", .blocks = BLOCKS, .stride = BLOCK}, &p->fixed));
+    return p;
+}
+
+static void fixed_pairs(void *state)
+{
+    place *p = state;
+    for (int i = 0; i < OPERATIONS; i++) {
+        tn_stable_span span;
+        must(tn_fixed_take(p->fixed, BLOCK, TN_WORK_NO_QUEUE, &span));
+        bench_used(tn_stable_data(span));
+        must(tn_fixed_free(p->fixed, tn_stable_data(span), NULL));
+    }
+}
+
 static place *shared;
 
 static void *begin_shared_pool(unsigned thread)
@@ -225,6 +276,8 @@ static const bench_slices cases[] = {
     {"scratch take, dropped by a rewind", "tiers", 0, OPERATIONS, begin_scratch, NULL, scratch_passes, end_place},
     {"packed hand-out and free", "tiers", 0, OPERATIONS, begin_packed, NULL, packed_pairs, end_place},
     {"packed, sites in turn, work marks", "tiers", 0, OPERATIONS, begin_packed, NULL, packed_rounds, end_place},
+    {"packed, the block of an address", "tiers", 0, OPERATIONS, begin_packed_full, NULL, packed_finds, end_place},
+    {"fixed, take and free by address", "tiers", 0, OPERATIONS, begin_fixed, NULL, fixed_pairs, end_place},
 };
 
 int main(void)

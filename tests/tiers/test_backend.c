@@ -218,6 +218,29 @@ START_TEST(a_plain_backend_does_not_grow)
 }
 END_TEST
 
+static size_t last_bytes;
+
+static tn_mem_error remember_bytes(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
+{
+    (void)self, (void)alignment, (void)tag, (void)region;
+    last_bytes = bytes;
+    return TN_MEM_E_OUT_OF_MEMORY;
+}
+
+START_TEST(the_largest_size_is_the_backends_to_refuse)
+{
+    tn_backend_table table = tn_host_table;
+    tn_backend made;
+    tn_region region;
+    table.acquire = remember_bytes;
+    expect_ok(tn_backend_init(&made, &table, host, NULL));
+    expect_error(TN_MEM_E_OUT_OF_MEMORY, tn_backend_acquire(&made, TN_BYTES_MAX, 0, "t", &region));
+    ck_assert_uint_eq(last_bytes, TN_BYTES_MAX);
+    expect_error(TN_MEM_E_OUT_OF_MEMORY, tn_backend_acquire(&made, TN_BYTES_MAX + 1, 0, "t", &region));
+    ck_assert_uint_eq(last_bytes, TN_BYTES_MAX);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("backend");
@@ -231,5 +254,6 @@ int main(void)
     tcase_add_test(tests, what_failed_is_no_memory);
     tcase_add_test(tests, a_second_release_beside_an_acquisition_does_not_raise_the_peak);
     tcase_add_test(tests, a_plain_backend_does_not_grow);
+    tcase_add_test(tests, the_largest_size_is_the_backends_to_refuse);
     return fixture_run("backend", tests);
 }

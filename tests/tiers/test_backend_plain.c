@@ -44,6 +44,18 @@ START_TEST(what_cannot_work_is_said_at_once)
     expect_error(TN_MEM_E_ARGUMENT, tn_driver_create(&(tn_driver_options){0}, &driver));
     expect_error(TN_MEM_E_ARGUMENT, tn_driver_create(&(tn_driver_options){.cuda = &table}, NULL));
     expect_error(TN_MEM_E_UNSUPPORTED, tn_driver_create(&(tn_driver_options){.cuda = &none}, &driver));
+    none = table;
+    none.free = NULL;
+    expect_error(TN_MEM_E_UNSUPPORTED, tn_driver_create(&(tn_driver_options){.cuda = &none}, &driver));
+    none = table;
+    none.alloc = NULL;
+    expect_error(TN_MEM_E_UNSUPPORTED, tn_driver_create(&(tn_driver_options){.cuda = &none}, &driver));
+    none = (tn_cuda){0};
+    expect_error(TN_MEM_E_ARGUMENT, tn_pinned_create(NULL, &pinned));
+    expect_error(TN_MEM_E_ARGUMENT, tn_pinned_create(&(tn_pinned_options){0}, &pinned));
+    expect_error(TN_MEM_E_ARGUMENT, tn_pinned_create(&(tn_pinned_options){.cuda = &table}, NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_async_create(NULL, &async));
+    expect_error(TN_MEM_E_ARGUMENT, tn_async_create(&(tn_async_options){.cuda = &table}, NULL));
     expect_error(TN_MEM_E_ARGUMENT, tn_async_create(&(tn_async_options){0}, &async));
     expect_error(TN_MEM_E_UNSUPPORTED, tn_async_create(&(tn_async_options){.cuda = &none}, &async));
     expect_error(TN_MEM_E_UNSUPPORTED, tn_async_create(&(tn_async_options){.cuda = &none, .current_pool = true}, &async));
@@ -81,7 +93,13 @@ START_TEST(padding_is_paid_only_where_the_driver_aligns_less)
     tn_region small, whole, large;
     expect_ok(tn_backend_acquire(backend, 5000, 512, "t", &small));
     expect_ok(tn_backend_acquire(backend, 4 * MIB, 2 * MIB, "t", &whole));
+    expect_ok(tn_backend_acquire(backend, 2 * MIB, 2 * MIB, "t", &large)); /* a page, and aligned like one */
     ck_assert_uint_eq(tn_driver_padding(driver), 0);
+    expect_ok(tn_backend_release(backend, &large));
+    expect_ok(tn_backend_acquire(backend, 5000, 1, "t", &large)); /* where the driver put it, which is better than was asked for */
+    ck_assert_uint_eq((uintptr_t)large.base % 512, 0);
+    ck_assert_uint_eq(tn_driver_padding(driver), 0);
+    expect_ok(tn_backend_release(backend, &large));
     expect_ok(tn_backend_acquire(backend, 5000, 1024, "t", &large));
     ck_assert_uint_eq(tn_driver_padding(driver), 1023);
     ck_assert_uint_eq(stand_in_physical(), 5000 + 4 * MIB + 5000 + 1023);

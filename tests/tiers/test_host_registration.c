@@ -128,6 +128,55 @@ START_TEST(what_the_driver_refuses_changes_nothing)
 }
 END_TEST
 
+/* While the driver is at work on one range, others come and go: what was looked up before the call lies elsewhere after it. */
+static tn_registration before;
+static bool add_one;
+
+static int unregister_beside_another(void *base)
+{
+    if (add_one) {
+        add_one = false;
+        expect_ok(tn_registrations_add(ledger, memory, 4096, 0, &before));
+    }
+    return stand_in_cuda()->host_unregister(base);
+}
+
+static int register_beside_another(void *base, size_t bytes, unsigned flags)
+{
+    if (add_one) {
+        add_one = false;
+        expect_ok(tn_registrations_add(ledger, memory, 4096, 0, &before));
+    }
+    return stand_in_cuda()->host_register(base, bytes, flags);
+}
+
+START_TEST(a_ledger_that_changes_during_the_drivers_call_loses_nothing)
+{
+    tn_registration r, other;
+    expect_ok(tn_registrations_add(ledger, memory + 8192, 4096, 0, &r));
+    expect_ok(tn_registrations_add(ledger, memory + 16384, 8192, 0, &other));
+    table.host_unregister = unregister_beside_another;
+    add_one = true;
+    expect_ok(tn_registrations_remove(ledger, &r));
+    ck_assert_uint_eq(stats_now().live, 2);
+    expect_error(TN_MEM_E_UNREGISTERED, tn_registrations_find(ledger, memory + 8192, &r));
+    expect_ok(tn_registrations_find(ledger, memory, &r));
+    expect_ok(tn_registrations_find(ledger, memory + 16384, &r));
+    expect_ok(tn_registrations_remove(ledger, &before));
+    table.host_register = register_beside_another;
+    add_one = true;
+    expect_ok(tn_registrations_add(ledger, memory + 8192, 4096, 0, &r));
+    ck_assert_uint_eq(stats_now().live, 3);
+    tn_registration found;
+    expect_ok(tn_registrations_find(ledger, memory + 8192, &found));
+    ck_assert_uint_eq(found.id, r.id);
+    expect_ok(tn_registrations_remove(ledger, &r));
+    expect_ok(tn_registrations_remove(ledger, &before));
+    expect_ok(tn_registrations_remove(ledger, &other));
+    end();
+}
+END_TEST
+
 START_TEST(an_end_unregisters_what_is_left)
 {
     tn_registration r;
@@ -212,6 +261,7 @@ int main(void)
     tcase_add_test(tests, a_range_is_registered_once);
     tcase_add_test(tests, what_is_unknown_is_not_unregistered);
     tcase_add_test(tests, what_the_driver_refuses_changes_nothing);
+    tcase_add_test(tests, a_ledger_that_changes_during_the_drivers_call_loses_nothing);
     tcase_add_test(tests, an_end_unregisters_what_is_left);
     tcase_add_test(tests, random_ranges_agree_with_a_model);
     tcase_add_test(tests, threads_register_ranges_of_their_own);

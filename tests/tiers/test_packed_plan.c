@@ -196,6 +196,7 @@ START_TEST(every_fault_has_a_text_of_its_own)
         for (int j = 0; j < i; j++)
             ck_assert_str_ne(tn_packed_fault_text((tn_packed_fault)i), tn_packed_fault_text((tn_packed_fault)j));
     }
+    ck_assert_str_eq(unknown, "an unknown fault");
     ck_assert_str_eq(tn_packed_fault_text((tn_packed_fault)-1), unknown);
 }
 END_TEST

@@ -205,6 +205,7 @@ START_TEST(what_is_not_clean_is_not_handed_out)
     done_to = 9;
     c = take(0, MIB); /* all in one again */
     ck_assert_ptr_eq(c.data, place);
+    ck_assert(stats_now().waiting == 0 && stats_now().waiting_bytes == 0);
     give(&c);
     end();
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "fixture.h"
+#include "tiers/metadata_use.h"
 #include "tiers/size.h"
 
 START_TEST(sums_that_do_not_fit_are_refused)
@@ -66,9 +67,40 @@ START_TEST(each_error_has_a_text_of_its_own)
 }
 END_TEST
 
+static void *no_call(void *self, void *block, size_t old_bytes, size_t new_bytes)
+{
+    (void)self, (void)block, (void)old_bytes, (void)new_bytes;
+    ck_abort_msg("there was no need to ask for memory");
+}
+
+START_TEST(an_array_grows_where_it_must_and_not_beyond_all_memory)
+{
+    tn_metadata metadata = {.resize = no_call};
+    void *array = &metadata;
+    size_t room = 4;
+    ck_assert(tn_metadata_grow(&metadata, &array, &room, 4, 16)); /* it is that large */
+    ck_assert(tn_metadata_grow(&metadata, &array, &room, 0, 16));
+    ck_assert(!tn_metadata_grow(&metadata, &array, &room, SIZE_MAX / 8, 16));
+    room = SIZE_MAX / 2 + 1;
+    ck_assert(!tn_metadata_grow(&metadata, &array, &room, SIZE_MAX, 1));
+    ck_assert_ptr_eq(array, &metadata);
+    metadata = tn_metadata_or_malloc(NULL);
+    array = NULL;
+    room = 0;
+    ck_assert(tn_metadata_grow(&metadata, &array, &room, 1, 16));
+    ck_assert_uint_eq(room, 8);
+    ck_assert(tn_metadata_grow(&metadata, &array, &room, 9, 16));
+    ck_assert_uint_eq(room, 16);
+    ck_assert(tn_metadata_grow(&metadata, &array, &room, 100, 16));
+    ck_assert_uint_eq(room, 100);
+    tn_metadata_free(&metadata, array, room * 16);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("size");
+    tcase_add_test(tests, an_array_grows_where_it_must_and_not_beyond_all_memory);
     tcase_add_test(tests, sums_that_do_not_fit_are_refused);
     tcase_add_test(tests, products_that_do_not_fit_are_refused);
     tcase_add_test(tests, aligning_up_never_wraps);

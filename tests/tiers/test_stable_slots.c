@@ -282,7 +282,10 @@ START_TEST(a_failure_at_every_call_leaks_nothing)
     tn_host_fail(host, TN_HOST_RELEASE, 1);
     expect_error(TN_MEM_E_DRIVER, tn_stable_slots_destroy(&slots));
     (void)take(1, 1);
+    (void)take(2, 1);
     release(1);
+    expect_error(TN_MEM_E_LEFTOVER, tn_stable_slots_destroy(&slots)); /* the second */
+    release(2);
     expect_ok(tn_stable_slots_destroy(&slots));
     calls_left = SIZE_MAX;
     tn_host_fail(host, TN_HOST_ACQUIRE, 1);

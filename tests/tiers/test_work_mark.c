@@ -114,6 +114,14 @@ START_TEST(merging_keeps_what_either_set_waits_for)
     ck_assert(!tn_work_set_is_clean(&a, &device_work));
     device_finish(1, 1);
     ck_assert(tn_work_set_is_clean(&a, &device_work));
+    /* All of its marks, not the first alone. */
+    tn_work_set_add(&b, &device_work, device_enqueue(3));
+    tn_work_set_add(&b, &device_work, device_enqueue(2));
+    tn_work_set_merge(&a, &device_work, &b);
+    device_finish(3, 1);
+    ck_assert(!tn_work_set_is_clean(&a, &device_work));
+    device_finish(2, 1);
+    ck_assert(tn_work_set_is_clean(&a, &device_work));
 }
 END_TEST
 
