@@ -4,6 +4,9 @@
 
 #include "serve/place_inside.h"
 
+/* Blocks that wait, looked at before a take: all of a program's, but for one that frees many and waits for none. All of them are where it finds no room. */
+#define AT_ONCE 16u
+
 static const tn_plan_tier *tier_of(const tn_plan_section *s, tn_discipline d, unsigned family)
 {
     for (size_t i = 0; i < s->tier_count; i++)
@@ -20,10 +23,13 @@ static tn_mem_error make_ring(tn_place *p, tn_place_bump *b)
 static tn_mem_error make_engine(tn_place *p, const tn_plan_tier *t, uint64_t *short_by)
 {
     tn_place_bump *b = &p->engine[t->family];
+    /* Aligned as its largest blocks are, so that they need no more room here than in the plan, which counts from 0. */
     tn_arena_options o = {.backend = tn_place_backend(p, t->family, 0), .tag = TN_PLACE_TAG_T2, .discipline = TN_ARENA_ENGINE,
-                          .first_bytes = t->capacity, .max_regions = 1, .work = tn_place_work(p, t->family), .metadata = &p->metadata};
+                          .first_bytes = t->capacity, .max_regions = 1, .region_alignment = tn_native_alignment(t->family, t->capacity),
+                          .work = tn_place_work(p, t->family), .metadata = &p->metadata};
     if (!o.backend) return TN_MEM_E_UNSUPPORTED;
     tn_mem_error error = tn_arena_create(&o, &b->arena);
+    if (error == TN_MEM_OK) error = make_ring(p, b);
     if (error == TN_MEM_OK && (error = tn_arena_open_region(b->arena, 0)) != TN_MEM_OK && short_by) *short_by = t->capacity;
     return error;
 }
@@ -63,8 +69,9 @@ tn_mem_error tn_place_bumps_create(tn_place *p, uint64_t *short_by)
 
 static void drop(tn_place *p, tn_place_bump *b, int forget)
 {
-    if (b->arena && !forget) (void)(tn_arena_destroy(&b->arena) == TN_MEM_OK);
-    if (b->stack && !forget) (void)(tn_scratch_destroy(&b->stack) == TN_MEM_OK);
+    /* A region that the driver does not take back, or that has gone with its context, stays with the backend, which ends next. */
+    if (b->arena && (forget || tn_arena_destroy(&b->arena) != TN_MEM_OK)) tn_arena_abandon(&b->arena);
+    if (b->stack && (forget || tn_scratch_destroy(&b->stack) != TN_MEM_OK)) tn_scratch_abandon(&b->stack);
     if (b->waiting) tn_metadata_free(&p->metadata, b->waiting, TN_PLACE_WAITING * sizeof *b->waiting);
     memset(b, 0, sizeof *b);
 }
@@ -86,43 +93,55 @@ void tn_place_bumps_destroy(tn_place *p, int forget)
 
 /* ---- taking */
 
-/* Gives the stack what is ordered before its stream's next work by now. */
-static void take_back(tn_place_bump *b, const tn_work *work)
+static tn_mem_error free_now(tn_place_bump *b, void *address)
 {
-    for (size_t looked = b->count; looked > 0; looked--) {
+    return b->arena ? tn_arena_free(b->arena, address) : tn_scratch_free(b->stack, address);
+}
+
+/* Of the blocks that wait the `most` that have waited longest: those that are clean by now, or ordered before what the stack's stream does next
+ * (an arena has no stream), are freed. */
+static void take_back(tn_place_bump *b, const tn_work *work, size_t most)
+{
+    for (size_t looked = b->count < most ? b->count : most; looked > 0; looked--) {
         tn_place_waiting w = b->waiting[b->first];
         b->first = (b->first + 1) % TN_PLACE_WAITING;
         b->count--;
         if (!tn_work_set_is_ready(&w.uncovered, work, b->stream)) b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
-        else (void)(tn_scratch_free(b->stack, w.address) == TN_MEM_OK);
+        else (void)(free_now(b, w.address) == TN_MEM_OK);
     }
 }
 
-static tn_place_bump *stack_of(tn_place *p, uint64_t stream)
+/* The stream's stack; where it has none, the next that nobody has, if `claim`. They are claimed in their order. */
+static tn_place_bump *stack_of(tn_place *p, uint64_t stream, int claim)
 {
     for (size_t i = 0; i < p->stack_count; i++) {
         uint64_t there = __atomic_load_n(&p->stacks[i].stream, __ATOMIC_RELAXED);
-        if (there == stream || (there == 0 && (__atomic_compare_exchange_n(&p->stacks[i].stream, &there, stream, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
-                                               there == stream)))
-            return &p->stacks[i];
+        if (there == 0 && !claim) return NULL;
+        if (there == 0 && __atomic_compare_exchange_n(&p->stacks[i].stream, &there, stream, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) there = stream;
+        if (there == stream) return &p->stacks[i];
     }
     return NULL;
 }
 
+static tn_mem_error take_from(tn_place_bump *b, size_t bytes, size_t alignment, tn_stable_span *span)
+{
+    return b->arena ? tn_arena_take(b->arena, bytes, alignment, span) : tn_scratch_take(b->stack, bytes, alignment, span);
+}
+
 void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, tn_place_answer *out)
 {
-    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
+    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream, 1);
     size_t whole = tn_round_up(bytes, 512), alignment = row->tier == TN_PLACE_T2 ? tn_native_alignment(row->family, bytes) : 512;
     tn_stable_span span;
     tn_mem_error error;
     out->spill = TN_PLACE_NO_ROOM;
     if (!b || (!b->arena && !b->stack)) return;
     tn_spin_lock(&b->lock);
-    if (b->arena) {
-        error = tn_arena_take(b->arena, whole, alignment, &span);
-    } else {
-        if (b->count) take_back(b, tn_place_work(p, row->family));
-        error = tn_scratch_take(b->stack, whole, alignment, &span);
+    if (b->count) take_back(b, tn_place_work(p, row->family), AT_ONCE);
+    error = take_from(b, whole, alignment, &span);
+    if (error != TN_MEM_OK && b->count > 0) {
+        take_back(b, tn_place_work(p, row->family), b->count);
+        error = take_from(b, whole, alignment, &span);
     }
     tn_spin_unlock(&b->lock);
     if (error != TN_MEM_OK) return;
@@ -131,22 +150,28 @@ void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint
     out->tier = row->tier;
 }
 
-/* A stack takes back in its stream's own order; what another stream freed waits until that order knows of it. */
-static tn_mem_error give_to_stack(tn_place *p, tn_place_bump *b, void *address, const tn_work_set *uncovered)
+/* What may still be in use waits, each block by itself: one that is used for long keeps no other. */
+static tn_mem_error give_to(tn_place *p, tn_place_bump *b, const tn_work *work, void *address, const tn_work_set *uncovered)
 {
-    tn_place_waiting w = {address, *uncovered};
-    if (tn_work_set_is_ready(&w.uncovered, tn_place_work(p, TN_FAMILY_ASYNC), b->stream)) return tn_scratch_free(b->stack, address);
+    tn_place_waiting w = {.address = address};
+    void *begin = NULL;
+    if (uncovered && uncovered->count) w.uncovered = *uncovered;
+    if (tn_work_set_is_ready(&w.uncovered, work, b->stream)) return free_now(b, address);
+    tn_mem_error error = b->arena ? tn_arena_find(b->arena, address, &begin, NULL) : tn_scratch_find(b->stack, address, &begin, NULL);
+    if (error != TN_MEM_OK || begin != address) return error != TN_MEM_OK ? error : TN_MEM_E_ARGUMENT;
+    if (b->count == TN_PLACE_WAITING) take_back(b, work, b->count);
     if (b->count < TN_PLACE_WAITING) b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
+    else if (b->arena) return tn_arena_free_used(b->arena, address, uncovered); /* which keeps one set of work for all of them */
     else __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
     return TN_MEM_OK;
 }
 
 tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered)
 {
-    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream);
+    tn_place_bump *b = row->tier == TN_PLACE_T2 ? &p->engine[row->family] : stack_of(p, stream, 0);
     if (!b || (!b->arena && !b->stack)) return TN_MEM_E_ARGUMENT;
     tn_spin_lock(&b->lock);
-    tn_mem_error error = b->arena ? tn_arena_free_used(b->arena, address, uncovered) : give_to_stack(p, b, address, uncovered);
+    tn_mem_error error = give_to(p, b, tn_place_work(p, row->family), address, uncovered);
     tn_spin_unlock(&b->lock);
     return error;
 }

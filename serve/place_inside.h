@@ -9,7 +9,7 @@
 #include "tiers/scratch.h"
 #include "tiers/spin.h"
 
-#define TN_PLACE_WAITING 4096u /* blocks of one stack that are freed and not in its order yet */
+#define TN_PLACE_WAITING 1024u /* blocks of one bump tier that are freed and may not be handed out yet */
 
 /* All slots of one family of memory: packed ones share addresses, those of T3 stand behind them and share none. */
 typedef struct tn_place_slots {
@@ -29,19 +29,24 @@ typedef struct tn_place_bump {
     tn_arena *arena;      /* T2 */
     tn_scratch *stack;    /* T4 */
     uint64_t stream;      /* T4: whose it is; 0: nobody's yet */
-    tn_place_waiting *waiting; /* T4: a ring of `count` from `first` on */
+    tn_place_waiting *waiting; /* a ring of `count` from `first` on */
     size_t first, count;
 } tn_place_bump;
 
-/* T1: regions of the driver's, each with the mark up to which it is used. The lock is held around no call of the driver: a region is
- * opened before it is put in, and taken out before it is given back. */
-typedef struct tn_place_region { tn_region memory; size_t mark, live; } tn_place_region;
+/* T1: regions of the driver's, each with the mark up to which it is used, the newest last. One without live blocks is to be given back. The
+ * lock is held around no call of the driver: a region is opened before it is put in, and given back while it is marked as leaving. */
+typedef struct tn_place_region {
+    tn_region memory;
+    size_t capacity;      /* as planned: a backend that gives more must not make the region behave otherwise */
+    size_t mark, live;
+    int leaving;          /* a thread is giving it back */
+} tn_place_region;
 typedef struct tn_place_model {
     tn_spin lock;
     tn_place_region *regions;
     size_t count, room;
     uint64_t left;        /* requests until the newest region closes; 0: none is open */
-    uint8_t phase;        /* in which it was opened */
+    uint8_t phase;        /* of the last request */
 } tn_place_model;
 
 typedef struct tn_place_row {

@@ -39,17 +39,24 @@ static const tn_plan_region *planned_region(const tn_plan_section *s, const tn_p
     return best;
 }
 
-/* From the open region, under the lock. */
-static void *bump(tn_place_model *m, size_t bytes, uint8_t phase)
+/* Under the lock. Whether a region is open; another phase closes it for good. */
+static int is_open(tn_place_model *m, uint8_t phase)
 {
-    if (m->count == 0 || m->left == 0 || m->phase != phase) return NULL;
+    if (m->phase != phase) m->left = 0;
+    m->phase = phase;
+    return m->left > 0;
+}
+
+/* From the region that is open, under the lock; NULL: it no longer fits, and counts among the region's requests all the same. */
+static void *bump(tn_place_model *m, size_t bytes)
+{
     tn_place_region *r = &m->regions[m->count - 1];
-    uint64_t alignment = tn_native_alignment(TN_FAMILY_DEVICE, bytes);
+    uint64_t alignment = tn_native_alignment(TN_FAMILY_DEVICE, bytes), whole = tn_round_up(bytes, 512);
     uint64_t base = (uint64_t)(uintptr_t)r->memory.base, at = tn_round_up(base + r->mark, alignment) - base;
-    if (at > r->memory.committed || bytes > r->memory.committed - at) return NULL;
-    r->mark = at + tn_round_up(bytes, 512);
-    r->live++;
     m->left--;
+    if (at > r->capacity || whole > r->capacity - at) return NULL;
+    r->mark = at + whole;
+    r->live++;
     return (char *)r->memory.base + at;
 }
 
@@ -60,34 +67,64 @@ static void answer(tn_place_answer *out, void *address)
     out->tier = address ? TN_PLACE_T1 : TN_PLACE_NATIVE;
 }
 
+/* Gives back the regions whose blocks are gone. What the driver does not take back stays in the chain, for the next time. */
+static void give_back_empty(tn_place *p)
+{
+    tn_place_model *m = &p->model;
+    uint64_t refused = 0; /* the ids rise along the chain, and each is tried once */
+    for (;;) {
+        tn_region gone = {0};
+        tn_spin_lock(&m->lock);
+        for (size_t i = 0; i < m->count && !gone.base; i++) {
+            tn_place_region *r = &m->regions[i];
+            if (r->live > 0 || r->leaving || r->memory.id <= refused) continue;
+            r->leaving = 1;
+            gone = r->memory;
+        }
+        tn_spin_unlock(&m->lock);
+        if (!gone.base) return;
+        uint64_t id = gone.id;
+        int released = tn_backend_release(p->options.device, &gone) == TN_MEM_OK;
+        tn_spin_lock(&m->lock);
+        size_t i = 0;
+        while (m->regions[i].memory.id != id) i++;
+        m->regions[i].leaving = 0;
+        if (released) memmove(&m->regions[i], &m->regions[i + 1], (--m->count - i) * sizeof *m->regions);
+        else refused = id;
+        tn_spin_unlock(&m->lock);
+    }
+}
+
 void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint8_t phase, tn_place_answer *out)
 {
     tn_place_model *m = &p->model;
+    void *address = NULL;
     answer(out, NULL);
     if (!m->regions) return;
     tn_spin_lock(&m->lock);
-    int open = m->count && m->left && m->phase == phase;
-    void *address = bump(m, bytes, phase);
-    if (open && !address) m->left--; /* it counts among the region's requests, as the planner replays it */
+    int open = is_open(m, phase);
+    if (open) address = bump(m, bytes);
     tn_spin_unlock(&m->lock);
-    const tn_plan_region *planned = address || open ? NULL : planned_region(p->options.section, row, bytes);
-    if (address || !planned || planned->capacity < bytes) { /* what no longer fits an open region spills */
+    const tn_plan_region *planned = open ? NULL : planned_region(p->options.section, row, bytes);
+    if (!planned || planned->capacity < tn_round_up(bytes, 512)) {
         answer(out, address);
         return;
     }
+    give_back_empty(p); /* what is left of them may be the memory that is missing */
     tn_region memory = {0};
     if (tn_backend_acquire(p->options.device, planned->capacity, tn_native_alignment(TN_FAMILY_DEVICE, bytes), TN_PLACE_TAG_T1, &memory) != TN_MEM_OK) return;
     tn_spin_lock(&m->lock);
-    /* Another thread may have opened one meanwhile: then this one is its and not needed. */
-    if (m->count && m->left && m->phase == phase) address = bump(m, bytes, phase);
-    if (!address && m->count < m->room) {
-        m->regions[m->count++] = (tn_place_region){.memory = memory};
+    /* Another thread may have opened one meanwhile: then that one is the load's, and this one not needed. */
+    if (is_open(m, phase)) {
+        address = bump(m, bytes);
+    } else if (m->count < m->room) {
+        m->regions[m->count++] = (tn_place_region){.memory = memory, .capacity = planned->capacity};
         m->left = planned->count;
-        m->phase = phase;
-        address = bump(m, bytes, phase);
+        address = bump(m, bytes);
         memory.base = NULL;
     }
     tn_spin_unlock(&m->lock);
+    /* A backend keeps what the driver does not take back, and gives it back when it ends. */
     if (memory.base) (void)(tn_backend_release(p->options.device, &memory) == TN_MEM_OK);
     answer(out, address);
 }
@@ -95,24 +132,19 @@ void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint
 tn_mem_error tn_place_model_give(tn_place *p, void *address)
 {
     tn_place_model *m = &p->model;
-    tn_region gone = {0};
     tn_mem_error error = TN_MEM_E_ARGUMENT;
     uint64_t at = (uint64_t)(uintptr_t)address;
+    int empty = 0;
     tn_spin_lock(&m->lock);
     for (size_t i = 0; i < m->count; i++) {
         tn_place_region *r = &m->regions[i];
-        if (at - (uint64_t)(uintptr_t)r->memory.base >= r->memory.committed || r->live == 0) continue;
+        if (at - (uint64_t)(uintptr_t)r->memory.base >= r->mark || r->live == 0) continue;
         error = TN_MEM_OK;
         m->left = 0; /* what comes next belongs to another load */
-        if (--r->live == 0) {
-            gone = r->memory;
-            memmove(r, r + 1, (m->count - i - 1) * sizeof *r);
-            m->count--;
-        }
+        empty = --r->live == 0;
         break;
     }
     tn_spin_unlock(&m->lock);
-    if (!gone.base) return error;
-    /* What the driver does not take back the backend keeps, and tries again. */
-    return tn_backend_release(p->options.device, &gone);
+    if (empty) give_back_empty(p);
+    return error;
 }

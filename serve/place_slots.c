@@ -91,19 +91,22 @@ void tn_place_slots_destroy(tn_place *p, unsigned family, unsigned flags, int fo
     tn_place_slots *slots = &p->slots[family][flags];
     if (slots->packed) {
         /* A region that the driver does not take back, or that has gone with its context, stays with the backend, which ends next. */
-        if (!forget || family == TN_FAMILY_ASYNC) (void)(tn_packed_destroy(&slots->packed) == TN_MEM_OK);
+        int gone = forget && family != TN_FAMILY_ASYNC;
+        if (gone || tn_packed_destroy(&slots->packed) != TN_MEM_OK) tn_packed_abandon(&slots->packed);
     }
     if (slots->table) tn_metadata_free(&p->metadata, slots->table, slots->table_bytes);
     if (slots->keys) tn_metadata_free(&p->metadata, slots->keys, slots->keys_bytes);
     memset(slots, 0, sizeof *slots);
 }
 
-static tn_place_spill spill_of(tn_packed_cause cause)
+static tn_place_spill spill_of(const tn_packed_refusal *why)
 {
-    switch (cause) {
+    switch (why->cause) {
     case TN_PACKED_NO_CLASS: return TN_PLACE_TOO_LARGE;
     case TN_PACKED_ALL_ALIVE: return TN_PLACE_TOO_MANY;
     case TN_PACKED_NOT_CLEAN: return TN_PLACE_NOT_CLEAN;
+    /* Blocks of one site share addresses too, in classes of other sizes. */
+    case TN_PACKED_IN_THE_WAY: return why->slot_site == why->site ? TN_PLACE_TOO_MANY : TN_PLACE_IN_THE_WAY;
     default: return TN_PLACE_IN_THE_WAY;
     }
 }
@@ -113,6 +116,12 @@ void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uin
     tn_place_slots *slots = &p->slots[row->family][row->flags];
     tn_packed_refusal why;
     tn_stable_span span;
+    if (!slots->packed) { /* a plan of no slots at all, for any site of the family */
+        out->spill = TN_PLACE_TOO_MANY;
+        return;
+    }
+    why.cause = TN_PACKED_NO_CLASS; /* of no bytes, which a take refuses without a word */
+    why.slot = TN_PACKED_NO_SLOT;
     tn_mem_error error = tn_packed_take(slots->packed, row->site, bytes, stream, &span, &why);
     /* One wait that cleans every freed block of the context, with nothing held; what is freed meanwhile is not worth a second. */
     if (error == TN_MEM_E_MUST_WAIT && may_wait) {
@@ -128,6 +137,7 @@ void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uin
         out->tier = row->tier;
         return;
     }
-    out->spill = spill_of(why.cause);
-    if (why.slot != TN_PACKED_NO_SLOT && why.slot_site < slots->plan.site_count) out->in_the_way = slots->keys[why.slot_site];
+    out->spill = spill_of(&why);
+    if (out->spill != TN_PLACE_TOO_MANY && why.slot != TN_PACKED_NO_SLOT && why.slot_site < slots->plan.site_count)
+        out->in_the_way = slots->keys[why.slot_site];
 }

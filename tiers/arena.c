@@ -97,6 +97,16 @@ tn_mem_error tn_arena_create(const tn_arena_options *options, tn_arena **arena)
     return TN_MEM_OK;
 }
 
+static void free_tables(tn_arena **arena)
+{
+    tn_metadata metadata = (*arena)->metadata;
+    for (size_t i = 0; i < (*arena)->table_count; i++)
+        tn_metadata_free(&metadata, (*arena)->links[i].blocks, (*arena)->links[i].block_room * sizeof(tn_arena_block));
+    tn_metadata_free(&metadata, (*arena)->links, (*arena)->link_room * sizeof(tn_arena_link));
+    tn_metadata_free(&metadata, *arena, sizeof **arena);
+    *arena = NULL;
+}
+
 tn_mem_error tn_arena_destroy(tn_arena **arena)
 {
     if (arena == NULL || *arena == NULL)
@@ -104,13 +114,16 @@ tn_mem_error tn_arena_destroy(tn_arena **arena)
     tn_mem_error error = tn_arena_reset(*arena);
     if (error != TN_MEM_OK)
         return error;
-    tn_metadata metadata = (*arena)->metadata;
-    for (size_t i = 0; i < (*arena)->table_count; i++)
-        tn_metadata_free(&metadata, (*arena)->links[i].blocks, (*arena)->links[i].block_room * sizeof(tn_arena_block));
-    tn_metadata_free(&metadata, (*arena)->links, (*arena)->link_room * sizeof(tn_arena_link));
-    tn_metadata_free(&metadata, *arena, sizeof **arena);
-    *arena = NULL;
+    free_tables(arena);
     return TN_MEM_OK;
+}
+
+void tn_arena_abandon(tn_arena **arena)
+{
+    if (arena == NULL || *arena == NULL)
+        return;
+    TN_SEAM(taken_back_all, *arena);
+    free_tables(arena);
 }
 
 /* Puts a block at `offset` of the last link, which has room for it. */

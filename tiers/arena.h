@@ -71,6 +71,9 @@ TN_MEM_MUST_USE tn_mem_error tn_arena_create(const tn_arena_options *options, tn
 /* Resets, frees the arena with its records, which it keeps from one region to the next, and sets *arena to NULL. Where a release fails, its error, and the arena is there still, empty. */
 TN_MEM_MUST_USE tn_mem_error tn_arena_destroy(tn_arena **arena);
 
+/* The same where the regions are gone already, or stay: the backend is not asked, and its owner sees to them. */
+void tn_arena_abandon(tn_arena **arena);
+
 /* `bytes` bytes whose address is a multiple of `alignment` (0: TN_ALIGNMENT_DEFAULT), valid until freed or reset. *span is empty after an
  * error. ARGUMENT: zero bytes, an alignment that is no power of two or above TN_ALIGNMENT_MAX. EXHAUSTED: neither the open region nor
  * a new one of planned capacity holds it. Else the backend's error; none changes the arena. */

@@ -119,6 +119,15 @@ tn_mem_error tn_packed_destroy(tn_packed **packed)
     return TN_MEM_OK;
 }
 
+void tn_packed_abandon(tn_packed **packed)
+{
+    if (packed == NULL || *packed == NULL)
+        return;
+    TN_SEAM(taken_back_all, *packed);
+    free_tables(*packed);
+    *packed = NULL;
+}
+
 /* The slot that begins at `address` and has its first cell. */
 static tn_mem_error find_slot(const tn_packed *p, const void *address, uint32_t *slot)
 {

@@ -69,6 +69,9 @@ TN_MEM_MUST_USE tn_mem_error tn_packed_create(const tn_packed_options *options, 
  * backend refuses, its error, and all is there still. */
 TN_MEM_MUST_USE tn_mem_error tn_packed_destroy(tn_packed **packed);
 
+/* The same where the region is gone already, or stays: the backend is not asked, and its owner sees to it. */
+void tn_packed_abandon(tn_packed **packed);
+
 /* A block for `bytes` bytes of `site`, of the site's smallest class that holds them, at the lowest ordinal that is to be had. `queue` is where
  * it will be used first: then what was freed there, or is ordered before it, need not be done; TN_WORK_NO_QUEUE: all must be. *span is
  * empty after an error, and *why (may be NULL) filled. ARGUMENT: zero bytes. MUST_WAIT: freed blocks would do, but none is clean:

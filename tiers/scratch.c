@@ -105,6 +105,15 @@ tn_mem_error tn_scratch_destroy(tn_scratch **scratch)
     return TN_MEM_OK;
 }
 
+void tn_scratch_abandon(tn_scratch **scratch)
+{
+    if (scratch == NULL || *scratch == NULL)
+        return;
+    tn_scratch_reset(*scratch);
+    free_records(*scratch);
+    *scratch = NULL;
+}
+
 tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, size_t alignment, tn_stable_span *span)
 {
     if (scratch == NULL || span == NULL)

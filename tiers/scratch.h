@@ -53,6 +53,9 @@ TN_MEM_MUST_USE tn_mem_error tn_scratch_create(const tn_scratch_options *options
  * is there still, empty. */
 TN_MEM_MUST_USE tn_mem_error tn_scratch_destroy(tn_scratch **scratch);
 
+/* The same where the region is gone already, or stays: the backend is not asked, and its owner sees to it. */
+void tn_scratch_abandon(tn_scratch **scratch);
+
 /* `bytes` bytes whose address is a multiple of `alignment` (0: TN_ALIGNMENT_DEFAULT), valid until freed, rewound or reset; a mark need not
  * be open. *span is empty after an error, and the stack unchanged. ARGUMENT: zero bytes, an alignment that is no power of two or above
  * TN_ALIGNMENT_MAX. EXHAUSTED: no room. HOST_MEMORY: none for one more block's record. */
