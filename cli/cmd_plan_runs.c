@@ -113,6 +113,18 @@ static tn_discipline rule_of(void *user, const tn_trace *trace, uint32_t site, c
     return d;
 }
 
+static void room_of(void *user, const tn_trace *trace, uint32_t site, tn_room *room)
+{
+    plan_run_options *o = user;
+    tn_plan_row row = {.key = trace->sites[site].key, .python = trace->sites[site].python};
+    tn_plan *scratch = tn_plan_new();
+    if (!scratch)
+        return;
+    plan_names_fill(o->names, scratch, site, &row);
+    tn_rules_room(o->rules, &row, room);
+    tn_plan_free(scratch);
+}
+
 /* Replaced at once, or not at all. */
 static int write_plan(const tn_plan *plan, const char *path)
 {
@@ -155,6 +167,35 @@ static void tell_overruled(const tn_rules *rules, const char *path, const tn_pla
         cli_warn("plan", "%s: nor can rules be for %zu more sites", path, count - SHOWN);
 }
 
+/* What a plan for other requests would take. Not for records so long that a second plan is a matter of seconds. */
+static void tell_headroom(const plan_run_options *o, const tn_plan *plan, const tn_trace *trace)
+{
+    enum { PERCENT = 100, EVENTS_MAX = 1000000, STEPS = 1000000 };
+    char message[TN_PLAN_MESSAGE];
+    tn_plan_options options = o->plan;
+    tn_plan *larger = NULL;
+    if (o->plan.headroom || plan->events > EVENTS_MAX || !plan->section_count)
+        return;
+    options.headroom = PERCENT;
+    options.steps = STEPS;
+    options.namer = NULL;
+    options.charger = NULL;
+    if (tn_plan_make(trace, &options, &larger, message) != TN_OK)
+        return;
+    uint64_t with = 0, without = 0;
+    for (size_t i = 0; i < plan->section_count; i++) {
+        without += plan->sections[i].total;
+        for (size_t k = 0; k < plan->sections[i].charge_count; k++)
+            without -= plan->sections[i].charges[k].bytes;
+        with += larger->sections[i].total;
+    }
+    uint64_t more = with > without ? with - without : 0;
+    printf("\nFor other requests than these: --headroom %d, so that twice the largest request fits, takes %llu.%llu MiB more; or tenure verify\n"
+           "with other runs, which prints the rules that make them fit.\n",
+           PERCENT, (unsigned long long)(more >> 20), (unsigned long long)((more & ((1u << 20) - 1)) * 10 >> 20));
+    tn_plan_free(larger);
+}
+
 static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const tn_trace *trace)
 {
     char message[TN_PLAN_CHECK_MESSAGE];
@@ -163,8 +204,10 @@ static int check_and_tell(const plan_run_options *o, const tn_plan *plan, const 
         return cli_fail("plan", "the plan does not pass its check, which is a fault of this program: %s", message);
     if (o->output && (code = write_plan(plan, o->output)) != 0)
         return code;
-    if (!o->quiet && !(o->output && strcmp(o->output, "-") == 0))
+    if (!o->quiet && !(o->output && strcmp(o->output, "-") == 0)) {
         tn_plan_print(plan, stdout);
+        tell_headroom(o, plan, trace);
+    }
     for (size_t i = 0; o->rules && i < tn_rules_unused(o->rules); i++)
         cli_warn("plan", "%s: no site is as this rule says: %s", o->rules_path, tn_rules_unused_text(o->rules, i));
     if (o->rules)
@@ -238,6 +281,7 @@ static int make(plan_run_options *o, char **runs, size_t count)
         o->plan.namer = name_row;
         o->plan.charger = o->charges ? charge_section : NULL;
         o->plan.rule_of = o->rules ? rule_of : NULL;
+        o->plan.room_of = o->rules ? room_of : NULL;
         error = tn_plan_make(trace, &o->plan, &plan, message);
         if (error != TN_OK) {
             cli_fail("plan", "%s", message);

@@ -1,32 +1,38 @@
-/* tenure verify PLAN RUN: replays a run against a plan. */
+/* tenure verify PLAN RUN...: replays runs against a plan, and says what rules would make them fit. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/option_value.h"
 #include "cli/plan_names.h"
 #include "planner/import_csv.h"
+#include "planner/needs.h"
 #include "planner/plan_json.h"
 #include "planner/plan_text.h"
 #include "planner/verify.h"
 
 const char cmd_verify_help[] =
-    "tenure verify PLAN RUN [--top N]\n"
+    "tenure verify PLAN RUN... [--top N] [--rules-out FILE]\n"
     "\n"
-    "Replays what RUN recorded against PLAN, a file of tenure plan, tier by tier: does every request find room, and how many\n"
-    "would have to wait for earlier work? Sites are matched by key, after a rebuild by module and function.\n"
+    "Replays what each RUN recorded against PLAN, a file of tenure plan, tier by tier: does every request find room, and how\n"
+    "many would have to wait for earlier work? Sites are matched by key, after a rebuild by module and function. Of sites that\n"
+    "do not fit it prints the rules (tenure plan --rules) that make them fit.\n"
     "\n"
-    "  --top N              show N sites (default 20)\n"
+    "  --top N              show N sites a run (default 20)\n"
+    "  --rules-out FILE     add these rules to FILE\n"
     "  --symbol-seconds S   give up on names after S seconds (default 60)\n"
     "  --debug-dir DIR      look for separate debug files in DIR/.build-id before /usr/lib/debug/.build-id\n"
     "\n"
-    "Exit code 0 where the plan holds; 1 where it does not, with tier, site, event and bytes of the first and the worst; 2 for\n"
-    "wrong arguments or files; 3 where the run dropped events or nothing of it is in the plan.\n";
+    "Exit code 0 where the plan holds each run; 1 where it does not, with tier, site, event and bytes of the first and the worst;\n"
+    "2 for wrong arguments or files; 3 where no run is too much for it but one dropped events or has nothing that is in the plan.\n";
 
 typedef struct verify_options {
-    const char *plan, *run;
+    const char *plan, *rules_out;
+    char **runs; size_t run_count;
     size_t top;
     tn_symbol_options symbols;
     plan_names *names;
@@ -34,10 +40,11 @@ typedef struct verify_options {
 
 static int parse(int argc, char **argv, verify_options *o)
 {
-    enum { TOP = 256, SECONDS, DEBUG_DIR };
+    enum { TOP = 256, SECONDS, DEBUG_DIR, RULES_OUT };
     static const struct option options[] = {{"top", required_argument, NULL, TOP},
                                             {"symbol-seconds", required_argument, NULL, SECONDS},
                                             {"debug-dir", required_argument, NULL, DEBUG_DIR},
+                                            {"rules-out", required_argument, NULL, RULES_OUT},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     uint64_t n;
@@ -59,6 +66,9 @@ static int parse(int argc, char **argv, verify_options *o)
         case DEBUG_DIR:
             o->symbols.debug_dir = optarg;
             break;
+        case RULES_OUT:
+            o->rules_out = optarg;
+            break;
         case 'h':
             fputs(cmd_verify_help, stdout);
             return TN_EXIT_HOLDS;
@@ -66,11 +76,11 @@ static int parse(int argc, char **argv, verify_options *o)
             return cli_bad_option("verify", argc, argv, c);
         }
     }
-    if (optind + 2 != argc)
-        return cli_fail("verify", optind + 2 > argc ? "a plan and a run are needed (see tenure help verify)" : "one plan and one run: %s is too much",
-                        argv[argc - 1]);
+    if (optind + 2 > argc)
+        return cli_fail("verify", "a plan and a run are needed (see tenure help verify)");
     o->plan = argv[optind];
-    o->run = argv[optind + 1];
+    o->runs = argv + optind + 1;
+    o->run_count = (size_t)(argc - optind - 1);
     return -1;
 }
 
@@ -96,33 +106,78 @@ static int warn_and_judge(const tn_verdict *v, const tn_trace *run)
     return codes[tn_verdict_judge(v)];
 }
 
+/* The exit code of one run; what it needs is joined to *needs. */
+static int verify_run(verify_options *o, const tn_plan *plan, const char *path, tn_needs *needs)
+{
+    char message[TN_TRACE_MESSAGE];
+    tn_trace *run = NULL;
+    tn_verdict verdict;
+    int code;
+    tn_error error = tn_import_is_csv(path) ? tn_import_csv(path, &run, message) : tn_trace_open(&path, 1, &run, message);
+    if (error != TN_OK) {
+        cli_fail("verify", "%s", message);
+        return error == TN_E_EMPTY ? TN_EXIT_INCONCLUSIVE : TN_EXIT_USAGE;
+    }
+    if (tn_verify(plan, run, name_row, o, &verdict) != TN_OK) {
+        code = cli_fail("verify", "no memory left to replay %s", path);
+    } else {
+        if (o->run_count > 1)
+            printf("%s: ", path);
+        tn_verdict_print(&verdict, plan, run, o->top, stdout);
+        code = warn_and_judge(&verdict, run);
+        if (tn_needs_join(needs, plan, &verdict) != TN_OK)
+            code = cli_fail("verify", "no memory left to sum up what sites need");
+        tn_verdict_free(&verdict);
+    }
+    plan_names_free(o->names);
+    o->names = NULL;
+    tn_trace_free(run);
+    return code;
+}
+
+/* Wrong files before all, then what is certain. */
+static int worse(int a, int b)
+{
+    static const int order[] = {[TN_EXIT_HOLDS] = 0, [TN_EXIT_INCONCLUSIVE] = 1, [TN_EXIT_FALLS_SHORT] = 2, [TN_EXIT_USAGE] = 3};
+    return order[a] > order[b] ? a : b;
+}
+
+static int tell_needs(const verify_options *o, const tn_plan *plan, const tn_needs *needs)
+{
+    if (!needs->count)
+        return TN_EXIT_HOLDS;
+    puts("Rules that make room (tenure plan --rules FILE, with the runs that the plan was made of):");
+    tn_needs_print(needs, plan, stdout);
+    if (!o->rules_out)
+        return TN_EXIT_HOLDS;
+    FILE *out = fopen(o->rules_out, "ae");
+    int failed = out == NULL;
+    if (out) {
+        tn_needs_print(needs, plan, out);
+        failed = ferror(out) != 0;
+        failed |= fclose(out) != 0;
+    }
+    return failed ? cli_fail("verify", "%s cannot be written: %s", o->rules_out, strerror(errno)) : TN_EXIT_HOLDS;
+}
+
 int cmd_verify(int argc, char **argv)
 {
     verify_options o = {.top = 20, .symbols = {.seconds = 60, .debug_bytes = TN_SYMBOL_DEBUG_BYTES}};
     char message[TN_TRACE_MESSAGE];
     tn_plan *plan = NULL;
-    tn_trace *run = NULL;
-    tn_verdict verdict;
+    tn_needs needs = {0};
     int code = parse(argc, argv, &o);
     if (code >= 0)
         return code;
     if (tn_plan_read(o.plan, &plan, message) != TN_OK)
         return cli_fail("verify", "%s", message);
-    tn_error error = tn_import_is_csv(o.run) ? tn_import_csv(o.run, &run, message) : tn_trace_open(&o.run, 1, &run, message);
-    if (error != TN_OK) {
-        cli_fail("verify", "%s", message);
-        code = error == TN_E_EMPTY ? TN_EXIT_INCONCLUSIVE : TN_EXIT_USAGE;
-    } else if (tn_verify(plan, run, name_row, &o, &verdict) != TN_OK) {
-        code = cli_fail("verify", "no memory left to replay %s", o.run);
-    } else {
-        tn_verdict_print(&verdict, plan, run, o.top, stdout);
-        code = warn_and_judge(&verdict, run);
-        tn_verdict_free(&verdict);
-        if (fflush(stdout) != 0)
-            code = cli_fail("verify", "standard output cannot be written");
-    }
-    plan_names_free(o.names);
-    tn_trace_free(run);
+    code = TN_EXIT_HOLDS;
+    for (size_t i = 0; i < o.run_count; i++)
+        code = worse(code, verify_run(&o, plan, o.runs[i], &needs));
+    code = worse(code, tell_needs(&o, plan, &needs));
+    if (fflush(stdout) != 0)
+        code = cli_fail("verify", "standard output cannot be written");
+    tn_needs_free(&needs);
     tn_plan_free(plan);
     return code;
 }

@@ -1,5 +1,5 @@
 /* The steps: what must stay with the driver; rules; T1; T2; stream-ordered stacks; fixed blocks; what is left is packed. */
-#include "planner/classify.h"
+#include "planner/classify_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,55 +15,6 @@
  * of the most that can be. */
 #define PACKED_BLOCKS_MAX 512u
 
-/* ---- the driver's ---- */
-
-/* `exports`: an export counts. */
-static const char *native_cause(const tn_unit *u, int exports)
-{
-    static const struct { uint8_t kind; const char *cause; } kinds[] = {
-        {TN_KIND_MANAGED, "managed memory moves between host and device by itself"},
-        {TN_KIND_REGISTERED, "the memory is the program's own, registered with the driver"},
-        {TN_KIND_ARRAY, "an array's layout is the driver's"},
-        {TN_KIND_MIPMAP, "an array's layout is the driver's"},
-        {TN_KIND_VMM_HANDLE, "physical memory that the program maps itself"},
-        {TN_KIND_GRAPH, "the memory belongs to a graph"},
-        {TN_KIND_POOL, "the program made the pool it comes from"},
-        {TN_KIND_PITCH, "the pitch is the driver's choice"},
-    };
-    if (exports && u->flags & TN_LF_EXPORTED)
-        return "its memory was handed to another process";
-    if (u->flags & TN_LF_SYNC_MEMOPS)
-        return "the program asked for synchronous copies on it";
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (u->kinds & 1u << kinds[i].kind)
-            return kinds[i].cause;
-    if (u->family == TN_FAMILY_COUNT)
-        return "the site takes memory of several families";
-    if (u->mixed_detail)
-        return "the site takes pinned memory with several flags";
-    if (u->live_blocks == 0)
-        return "it was only ever seen while a capture was active, or without a context";
-    return NULL;
-}
-
-static const struct tn_frame *innermost(const tn_trace *t, uint32_t site, uint32_t *process)
-{
-    const tn_trace_site *x = &t->sites[site];
-    *process = x->process;
-    return x->record && x->record->frame_count ? &x->record->frames[0] : NULL;
-}
-
-/* By build-id and offset, since modules are numbered by each process. */
-static int same_frame(const tn_trace *t, uint32_t a, uint32_t b)
-{
-    uint32_t p, q;
-    const struct tn_frame *x = innermost(t, a, &p), *y = innermost(t, b, &q);
-    if (!x || !y || x->offset != y->offset)
-        return 0;
-    const tn_rec_module *m = tn_reader_module(t->processes[p].reader, x->module), *n = tn_reader_module(t->processes[q].reader, y->module);
-    return m && n && m->build_id_bytes == n->build_id_bytes && m->hashed == n->hashed && memcmp(m->build_id, n->build_id, sizeof m->build_id) == 0;
-}
-
 /* Where it is not, no rule makes it so: the family's memory cannot be served like that, graphs would write into another's block, or a stack would
  * hand out what the stream that freed it still uses. */
 static int can_be(const tn_unit *u, tn_discipline d)
@@ -73,26 +24,11 @@ static int can_be(const tn_unit *u, tn_discipline d)
     return tn_discipline_fits(d, u->family) && !(d == TN_D_T4 && u->flags & TN_LF_OTHER_FREE_STREAM);
 }
 
-static void decide(tn_unit *u, tn_discipline d, uint64_t capacity, const char *reason)
+/* Of T3. */
+static uint64_t fixed_bytes(const tn_unit *u)
 {
-    u->discipline = d;
-    u->capacity = capacity;
-    u->reason = reason;
-}
-
-/* An allocator that exported one block may export any: sites with the same innermost frame go with it. */
-static void keep_exporters(tn_section *s, uint8_t *open)
-{
-    for (size_t i = 0; i < s->unit_count; i++) {
-        if (!(s->units[i].flags & TN_LF_EXPORTED))
-            continue;
-        for (size_t k = 0; k < s->unit_count; k++) {
-            if (!open[k] || !same_frame(s->trace, s->units[i].site, s->units[k].site))
-                continue;
-            decide(&s->units[k], TN_D_NATIVE, s->units[k].backed_bytes, "the same caller handed another block to another process");
-            open[k] = 0;
-        }
-    }
+    uint64_t size = u->room.size > u->largest ? u->room.size : u->largest, blocks = u->room.blocks > u->live_blocks ? u->room.blocks : u->live_blocks;
+    return blocks * tn_unit_bytes(u, size);
 }
 
 /* ---- groups ---- */
@@ -120,7 +56,7 @@ static tn_error choose_t1(tn_section *s, uint8_t *open, uint8_t *chosen)
     for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         if (!chosen[i])
             continue;
-        decide(&s->units[i], TN_D_T1, s->units[i].region_bytes, "written from the host before serving, and gone only together with others");
+        tn_decide(&s->units[i], TN_D_T1, s->units[i].region_bytes, "written from the host before serving, and gone only together with others");
         open[i] = 0;
     }
     return error;
@@ -207,7 +143,7 @@ static tn_error choose_t2(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
     for (size_t i = 0; i < s->unit_count; i++) {
         if (!chosen[i] || !worth)
             continue;
-        decide(&s->units[i], TN_D_T2, s->units[i].bump_bytes, "kept until nothing is taken any more");
+        tn_decide(&s->units[i], TN_D_T2, s->units[i].bump_bytes, "kept until nothing is taken any more");
         open[i] = 0;
     }
     return TN_OK;
@@ -270,7 +206,7 @@ static tn_error choose_t4(tn_section *s, uint8_t *open, uint8_t *chosen)
     for (size_t i = 0; i < s->unit_count; i++) {
         if (!chosen[i])
             continue;
-        decide(&s->units[i], TN_D_T4, s->units[i].stack_bytes, "every block was the last to come on its stream when it went");
+        tn_decide(&s->units[i], TN_D_T4, s->units[i].stack_bytes, "every block was the last to come on its stream when it went");
         open[i] = 0;
     }
     return TN_OK;
@@ -291,7 +227,7 @@ static tn_error choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
         tn_unit *u = &s->units[i];
         if (!open[i] || !fits(u) || !(u->held || is_fixed(u)))
             continue;
-        decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest),
+        tn_decide(u, TN_D_T3, fixed_bytes(u),
                u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
         open[i] = 0;
         *took = 1;
@@ -332,9 +268,9 @@ static tn_error limit_packed(tn_section *s, uint8_t *open, int (*fits)(const tn_
             continue;
         }
         if (u->family == TN_FAMILY_PINNED)
-            decide(u, TN_D_NATIVE, u->backed_bytes, TN_REASON_TOO_MANY);
+            tn_decide(u, TN_D_NATIVE, u->backed_bytes, TN_REASON_TOO_MANY);
         else
-            decide(u, TN_D_T3, u->live_blocks * tn_unit_bytes(u, u->largest), TN_REASON_TOO_MANY);
+            tn_decide(u, TN_D_T3, fixed_bytes(u), TN_REASON_TOO_MANY);
         open[weights[i].unit] = 0;
     }
     free(weights);
@@ -348,11 +284,11 @@ static void choose_rest(tn_section *s, uint8_t *open)
         if (!open[i])
             continue;
         if (u->family == TN_FAMILY_PINNED && u->within_loading)
-            decide(u, TN_D_T5A, u->live_bytes, "pinned, and gone when loading ended");
+            tn_decide(u, TN_D_T5A, u->live_bytes, "pinned, and gone when loading ended");
         else if (u->family == TN_FAMILY_PINNED)
-            decide(u, TN_D_T5B, u->live_bytes, "pinned, and there while serving");
+            tn_decide(u, TN_D_T5B, u->live_bytes, "pinned, and there while serving");
         else
-            decide(u, TN_D_PACKED, u->at_peak,
+            tn_decide(u, TN_D_PACKED, u->at_peak,
                    u->within_loading ? "gone before loading ended: shares its addresses with what comes later" : "comes and goes: shares its addresses with what is not alive then");
         open[i] = 0;
     }
@@ -365,7 +301,7 @@ static uint64_t figure(const tn_unit *u, tn_discipline d)
     switch (d) {
     case TN_D_T1: return u->region_bytes;
     case TN_D_T2: return u->bump_bytes;
-    case TN_D_T3: return u->live_blocks * tn_unit_bytes(u, u->largest);
+    case TN_D_T3: return fixed_bytes(u);
     case TN_D_T4: return u->stack_bytes;
     case TN_D_PACKED: return u->at_peak;
     case TN_D_T5A:
@@ -403,20 +339,22 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
         u->held = (u->flags & TN_LF_HELD) != 0;
         tn_discipline ruled = options && options->rule_of ? options->rule_of(options->user, s->trace, u->site, &u->rule) : TN_D_COUNT;
         int decides = ruled != TN_D_COUNT && can_be(u, ruled);
-        const char *cause = native_cause(u, !decides || ruled == TN_D_NATIVE);
+        if (options && options->room_of)
+            options->room_of(options->user, s->trace, u->site, &u->room);
+        const char *cause = tn_native_cause(u, !decides || ruled == TN_D_NATIVE);
         if (cause) {
-            decide(u, TN_D_NATIVE, u->backed_bytes, cause);
+            tn_decide(u, TN_D_NATIVE, u->backed_bytes, cause);
             if (ruled != TN_D_NATIVE)
                 u->rule = NULL;
         } else if (decides) {
-            decide(u, ruled, figure(u, ruled), "a rule says so");
+            tn_decide(u, ruled, figure(u, ruled), "a rule says so");
         } else {
             u->rule = NULL;
             open[i] = 1;
         }
     }
     if (error == TN_OK) {
-        keep_exporters(s, open);
+        tn_keep_exporters(s, open);
         /* For the comparison: what each would add if all of its family were packed. */
         for (size_t i = 0; i < s->unit_count; i++)
             chosen[i] = is_device(&s->units[i]);
@@ -459,58 +397,5 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     }
     free(open);
     free(chosen);
-    return error;
-}
-
-/* ---- Python callers ---- */
-
-/* 1 where a native site's callers, each a unit, differ. */
-static int find_apart(const tn_sections *all, uint8_t *apart, size_t site_count)
-{
-    int any = 0;
-    memset(apart, 0, site_count);
-    for (size_t k = 0; k < all->count; k++) {
-        const tn_section *s = &all->at[k];
-        for (size_t i = 1; i < s->unit_count; i++) {
-            const tn_trace_site *a = &s->trace->sites[s->units[i - 1].site], *b = &s->trace->sites[s->units[i].site];
-            if (a->native == b->native && (s->units[i - 1].discipline != s->units[i].discipline || s->units[i - 1].held != s->units[i].held))
-                any = apart[a->native] = 1;
-        }
-    }
-    return any;
-}
-
-static tn_error classify_with(const tn_trace *trace, const uint8_t *apart, const tn_classify_options *options, tn_sections *out)
-{
-    tn_error error = tn_sections_make(trace, apart, out);
-    for (size_t i = 0; i < out->count && error == TN_OK; i++)
-        error = tn_classify(&out->at[i], options);
-    if (error != TN_OK)
-        tn_sections_free(out);
-    return error;
-}
-
-tn_error tn_classify_trace(const tn_trace *trace, const tn_classify_options *options, tn_sections *out)
-{
-    uint8_t *apart = calloc(trace->site_count + 1, 1);
-    int python = 0;
-    *out = (tn_sections){0};
-    if (!apart)
-        return TN_E_NOMEM;
-    for (size_t i = 0; i < trace->site_count; i++)
-        python |= trace->sites[i].python != 0;
-    tn_error error = TN_OK;
-    if (python) {
-        tn_sections fine;
-        memset(apart, 1, trace->site_count);
-        error = classify_with(trace, apart, options, &fine);
-        if (error == TN_OK) {
-            find_apart(&fine, apart, trace->site_count);
-            tn_sections_free(&fine);
-        }
-    }
-    if (error == TN_OK)
-        error = classify_with(trace, apart, options, out);
-    free(apart);
     return error;
 }

@@ -9,6 +9,7 @@
 
 #include "ledger/tn_error.h"
 #include "planner/discipline.h"
+#include "planner/room.h"
 #include "tiers/metadata.h"
 
 #define TN_PLAN_SCHEMA "tenure-plan/1"
@@ -37,7 +38,8 @@ typedef struct tn_plan_row { /* one site */
     uint64_t capacity, runner_capacity; /* what it takes; T1, T2, T4, packed: its part, shared with others */
     uint64_t blocks, largest;  /* most alive at once; bytes of the largest request */
     uint64_t alignment;        /* of the largest; 0: native */
-    uint64_t headroom;         /* bytes a slot has beyond the largest request seen, by --headroom */
+    uint64_t headroom;         /* bytes a slot has beyond the largest request seen, by --headroom or a rule */
+    tn_room room;              /* by rules, beyond what its history takes */
     const char *reason, *rule; /* rule: NULL where none decided */
     tn_plan_frame *frames; size_t frame_count;
     const char **python_frames; size_t python_frame_count;
@@ -100,7 +102,8 @@ void tn_plan_free(tn_plan *plan);
 /* With memory from the hook, which must outlive it and answers blocks aligned to 8 bytes at least; of tn_plan_new(): malloc's. NULL: none is left. */
 tn_plan *tn_plan_new_in(const tn_metadata *memory);
 tn_plan *tn_plan_new(void);
-/* Zeroed memory, a copy of a string (NULL for NULL), that live as long as the plan. NULL when none is left, which tn_plan_failed() remembers. */
+/* Zeroed memory, a copy of a string as it can stand in the file (text_mask.h; NULL for NULL), that live as long as the plan. NULL when none is
+ * left, which tn_plan_failed() remembers. */
 void *tn_plan_memory(tn_plan *plan, size_t count, size_t size);
 const char *tn_plan_text(tn_plan *plan, const char *text);
 const char *tn_plan_text_of(tn_plan *plan, const char *text, size_t bytes); /* not ended by a 0 */

@@ -131,7 +131,8 @@ static void put_value(FILE *out, const void *object, const tn_shape_field *f, in
         put_list(out, object, f, depth);
         break;
     default:
-        fprintf(out, "%" PRIu64, number_at(object, f));
+        n = number_at(object, f);
+        fprintf(out, "%" PRIu64, n > INT64_MAX ? INT64_MAX : n); /* more is no number of JSON's readers, and comes from damaged journals alone */
         break;
     }
 }

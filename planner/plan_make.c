@@ -73,7 +73,12 @@ static void make_rows(make *m)
                              .runner_up = u->runner_up, .family = u->family, .detail = u->family == TN_FAMILY_PINNED ? u->detail : 0,
                              .held = u->held != 0, .varies = u->varies, .capacity = u->capacity, .runner_capacity = u->runner_capacity, .blocks = u->live_blocks,
                              .largest = u->largest, .alignment = u->discipline == TN_D_NATIVE ? 0 : tn_native_alignment(u->family, u->largest),
-                             .reason = tn_plan_text(m->plan, u->reason), .rule = tn_plan_text(m->plan, u->rule)};
+                             .reason = tn_plan_text(m->plan, u->reason), .rule = tn_plan_text(m->plan, u->rule), .room = u->room};
+        if (u->discipline == TN_D_T3) { /* what its blocks are made for */
+            row->blocks = u->room.blocks > row->blocks ? u->room.blocks : row->blocks;
+            row->largest = u->room.size > row->largest ? u->room.size : row->largest;
+            row->alignment = tn_native_alignment(u->family, row->largest);
+        }
         if (m->options->namer)
             m->options->namer(m->options->user, m->plan, s->trace, u->site, row);
         else
@@ -141,7 +146,7 @@ static void put_slots(make *m, const tn_layout *l)
             c->offsets[c->count++] = l->slots[k].offset;
             row->capacity += l->slots[k].bytes;
         }
-        if (row->class_count && m->options->headroom && row->classes[row->class_count - 1].bytes > tn_round_up(row->largest, 512))
+        if (row->class_count && (m->options->headroom || row->room.given) && row->classes[row->class_count - 1].bytes > tn_round_up(row->largest, 512))
             row->headroom = row->classes[row->class_count - 1].bytes - tn_round_up(row->largest, 512);
         i = end;
     }
@@ -170,6 +175,14 @@ static tn_error make_layout(make *m, tn_plan_tier *t)
     return TN_OK;
 }
 
+static uint64_t arena_room(const make *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->s->unit_count; i++)
+        bytes += m->chosen[i] ? tn_round_up(m->s->units[i].room.bytes, tn_native_alignment(m->s->units[i].family, m->s->units[i].room.bytes)) : 0;
+    return bytes;
+}
+
 static tn_error fill_tier(make *m, tn_plan_tier *t)
 {
     tn_error error = TN_OK;
@@ -180,7 +193,7 @@ static tn_error fill_tier(make *m, tn_plan_tier *t)
         return make_regions(m, t);
     case TN_D_T2:
         error = tn_bump_capacity(m->s, m->chosen, &t->capacity);
-        t->capacity += tn_round_up(t->capacity / 100 * m->options->headroom + t->capacity % 100 * m->options->headroom / 100, 512);
+        t->capacity += tn_round_up(t->capacity / 100 * m->options->headroom + t->capacity % 100 * m->options->headroom / 100, 512) + arena_room(m);
         return error;
     case TN_D_T3:
         for (size_t i = 0; i < m->s->unit_count; i++)
@@ -196,7 +209,7 @@ static tn_error fill_tier(make *m, tn_plan_tier *t)
         return error;
     }
     case TN_D_T5A:
-        t->capacity = t->live_peak;
+        t->capacity = t->live_peak + arena_room(m);
         return TN_OK;
     default:
         return make_layout(m, t);
@@ -275,7 +288,7 @@ static tn_error make_section(tn_plan *plan, const tn_section *s, const tn_plan_o
 tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_plan **out, char message[TN_PLAN_MESSAGE])
 {
     tn_sections sections = {0};
-    tn_classify_options classify = {.rule_of = options->rule_of, .user = options->user};
+    tn_classify_options classify = {.rule_of = options->rule_of, .room_of = options->room_of, .user = options->user};
     *out = NULL;
     message[0] = 0;
     tn_plan *plan = tn_plan_new();

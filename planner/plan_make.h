@@ -16,6 +16,7 @@ typedef struct tn_plan_options {
     uint32_t classes_an_octave; /* 0: chosen */
     uint32_t headroom;         /* percent, for sites that vary and for T2; 0: as seen */
     tn_discipline (*rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
+    void (*room_of)(void *user, const tn_trace *trace, uint32_t site, tn_room *room);
     tn_plan_namer namer;
     tn_plan_charger charger;
     void *user;

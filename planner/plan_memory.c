@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "planner/plan.h"
+#include "planner/text_mask.h"
 
 typedef struct piece { struct piece *next; size_t used, room, bytes; } piece;
 typedef struct memory { tn_plan plan; tn_metadata hook; piece *first; int failed; } memory;
@@ -66,7 +67,11 @@ void *tn_plan_memory(tn_plan *plan, size_t count, size_t size)
 const char *tn_plan_text_of(tn_plan *plan, const char *text, size_t bytes)
 {
     char *copy = tn_plan_memory(plan, bytes + 1, 1);
-    return copy ? memcpy(copy, text, bytes) : NULL;
+    if (copy) {
+        memcpy(copy, text, bytes);
+        tn_text_mask(copy);
+    }
+    return copy;
 }
 
 const char *tn_plan_text(tn_plan *plan, const char *text)

@@ -34,6 +34,14 @@ static const tn_shape_field class_fields[] = {
 };
 static const tn_shape class_shape = SHAPE(class_fields, tn_plan_class, 1);
 
+static const tn_shape_field room_fields[] = {
+    FIELD(U64, tn_room, size, "size", OPTIONAL),
+    FIELD(U64, tn_room, blocks, "blocks", OPTIONAL),
+    FIELD(U64, tn_room, bytes, "bytes", OPTIONAL),
+    FIELD(FLAG, tn_room, apart, "apart", OPTIONAL, .bytes = 1),
+};
+static const tn_shape room_shape = SHAPE(room_fields, tn_room, 1);
+
 static const tn_shape_field row_fields[] = {
     FIELD(KEY, tn_plan_row, key, "key"),
     FIELD(KEY, tn_plan_row, python, "python_key", OPTIONAL),
@@ -46,6 +54,7 @@ static const tn_shape_field row_fields[] = {
     FIELD(U64, tn_plan_row, largest, "largest"),
     FIELD(U64, tn_plan_row, alignment, "alignment", OPTIONAL),
     FIELD(U64, tn_plan_row, headroom, "headroom", OPTIONAL),
+    FIELD(OBJECT, tn_plan_row, room, "room", .flags = TN_SHAPE_OPTIONAL | TN_SHAPE_IF_KNOWN, .shape = &room_shape),
     FIELD(FLAG, tn_plan_row, varies, "varies", OPTIONAL, .bytes = 1),
     FIELD(FLAG, tn_plan_row, held, "held", OPTIONAL, .bytes = 1),
     FIELD(TEXT, tn_plan_row, reason, "reason"),

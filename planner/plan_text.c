@@ -113,23 +113,35 @@ static void print_packed(const tn_plan_section *s, FILE *out)
     }
 }
 
+/* The largest first, of equals the first. */
+static const tn_plan_row *next_varying(const tn_plan_section *s, const tn_plan_row *before)
+{
+    const tn_plan_row *next = NULL;
+    for (const tn_plan_row *row = s->rows; row < s->rows + s->row_count; row++) {
+        if (!row->varies || row->discipline == TN_D_NATIVE || row->headroom || row->room.given)
+            continue;
+        if (before && (row->largest > before->largest || (row->largest == before->largest && row <= before)))
+            continue;
+        if (!next || row->largest > next->largest)
+            next = row;
+    }
+    return next;
+}
+
 static void print_varying(const tn_plan_section *s, FILE *out)
 {
+    enum { SHOWN = 5 };
     uint64_t count = 0;
-    const tn_plan_row *largest = NULL;
     char words[96], a[32];
-    for (size_t i = 0; i < s->row_count; i++) {
-        if (!s->rows[i].varies || s->rows[i].discipline == TN_D_NATIVE || s->rows[i].headroom)
-            continue;
-        count++;
-        if (!largest || s->rows[i].largest > largest->largest)
-            largest = &s->rows[i];
-    }
+    for (const tn_plan_row *row = NULL; (row = next_varying(s, row)) != NULL; count++)
+        ;
     if (count)
-        fprintf(out, "  %" PRIu64 " site%s ask%s for other sizes each time and hold%s what was seen; the largest is %s, up to %s MiB.\n"
-                     "  For other requests plan from more runs, or with --headroom.\n",
-                count, count == 1 ? "" : "s", count == 1 ? "s" : "", count == 1 ? "s" : "", tn_plan_row_words(largest, words, sizeof words),
-                mib(largest->largest, a));
+        fprintf(out, "  %" PRIu64 " site%s ask%s for other sizes each time and hold%s what was seen%s:\n", count, count == 1 ? "" : "s", count == 1 ? "s" : "",
+                count == 1 ? "s" : "", count > SHOWN ? ", the largest" : "");
+    const tn_plan_row *row = NULL;
+    for (uint64_t i = 0; i < count && i < SHOWN && (row = next_varying(s, row)); i++)
+        fprintf(out, "    %016" PRIx64 " %-7s %s: up to %s MiB\n", row->key, tn_discipline_name(row->discipline), tn_plan_row_words(row, words, sizeof words),
+                mib(row->largest, a));
 }
 
 /* Sites whose blocks were too many to be packed. */
@@ -206,13 +218,21 @@ void tn_verdict_print(const tn_verdict *v, const tn_plan *plan, const tn_trace *
         print_excess("first", &v->first, plan, run, out);
         print_excess("worst", &v->worst, plan, run, out);
     }
-    for (size_t i = 0; i < v->row_count && i < top; i++) {
+    size_t shown = 0, hidden = 0;
+    for (size_t i = 0; i < v->row_count; i++) {
         const tn_plan_row *row = &plan->sections[v->rows[i].section].rows[v->rows[i].row];
+        if (!v->rows[i].excesses && !v->rows[i].waits)
+            continue; /* in another's way alone */
+        if (shown == top) {
+            hidden++;
+            continue;
+        }
+        shown++;
         fprintf(out, "  %016" PRIx64 " %-7s %s: %" PRIu64 " without room (%" PRIu64 " bytes at worst), %" PRIu64 " waits\n", row->key,
                 tn_discipline_name(row->discipline), tn_plan_row_words(row, words, sizeof words), v->rows[i].excesses, v->rows[i].worst, v->rows[i].waits);
     }
-    if (v->row_count > top)
-        fprintf(out, "  and %zu more sites\n", v->row_count - top);
+    if (hidden)
+        fprintf(out, "  and %zu more sites\n", hidden);
     if (v->plan_only)
         fprintf(out, "  %" PRIu64 " sites of the plan are not in this run\n", v->plan_only);
     if (v->unplanned) {
@@ -223,8 +243,6 @@ void tn_verdict_print(const tn_verdict *v, const tn_plan *plan, const tn_trace *
     }
     if (v->native_bytes > v->native_planned)
         fprintf(out, "  left to the driver: %s MiB, and %s MiB were planned for\n", mib(v->native_bytes, a), mib(v->native_planned, b));
-    if (v->excesses)
-        fputs("  For these requests plan from this run too, or with --headroom; a site in another's way gets addresses of its own by the rule T3.\n", out);
     if (v->incomplete)
         fputs("  Events of the run were dropped or cannot be read: this is of what was recorded.\n", out);
     static const char *const sentences[] = {[TN_PLAN_HOLDS] = "The plan holds.", [TN_PLAN_FALLS_SHORT] = "The plan does not hold.",

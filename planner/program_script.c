@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "planner/text_mask.h"
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -23,6 +25,7 @@ static int put(char *out, size_t room, const char *before, const char *text)
         return 0;
     memcpy(out, before, lead);
     memcpy(out + lead, text, length + 1);
+    tn_text_mask(out); /* as plans have it */
     return 1;
 }
 

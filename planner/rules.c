@@ -1,4 +1,4 @@
-/* Lines to globs, and frames against them. */
+/* Lines to globs and room, and frames against them. */
 #define _GNU_SOURCE
 #include "planner/rules.h"
 
@@ -9,13 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/size_text.h"
 #include "planner/text_file.h"
 #include "planner/trace.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
+#define ROOM_BYTES_MAX ((uint64_t)1 << 40)
 
 typedef struct rule {
-    tn_discipline discipline;
+    tn_discipline discipline;      /* TN_D_COUNT: it gives room */
+    tn_room room;
     char *text;                    /* as written, blanks as one */
     char *symbol, *module, *file;  /* NULL: any */
     uint64_t key;
@@ -82,7 +85,32 @@ static tn_error take_glob(rule *r, const char *word, const char *name, size_t li
         r->has_key = read_key(word + 4, &r->key);
         return r->has_key ? TN_OK : fail(message, name, line, "%.60s is no key of up to 16 hexadecimal digits", word + 4);
     }
-    return fail(message, name, line, "%.60s is none of symbol=, module=, file= and key=", word);
+    return fail(message, name, line, "%.60s is none of symbol=, module=, file= and key=%s", word, r->discipline == TN_D_COUNT ? ", size=, blocks=, bytes= and apart" : "");
+}
+
+/* 1: the word says how much room; 0: it is another. */
+static int take_room(rule *r, const char *word, const char *name, size_t line, char *message, tn_error *error)
+{
+    const struct { const char *key; uint64_t *at, most; } sizes[] = {
+        {"size=", &r->room.size, ROOM_BYTES_MAX}, {"blocks=", &r->room.blocks, TN_ROOM_BLOCKS_MAX}, {"bytes=", &r->room.bytes, ROOM_BYTES_MAX}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        size_t length = strlen(sizes[i].key);
+        if (strncmp(word, sizes[i].key, length) != 0)
+            continue;
+        uint64_t value = 0;
+        r->room.given = 1;
+        if (*sizes[i].at)
+            *error = fail(message, name, line, "%.*s stands twice", (int)length - 1, word);
+        else if (tn_size_read(word + length, strlen(word + length), &value, NULL) != TN_SIZE_OK || value == 0 || value > sizes[i].most)
+            *error = fail(message, name, line, "%.60s: no %s from 1 to %llu", word, sizes[i].most == TN_ROOM_BLOCKS_MAX ? "number" : "size", (unsigned long long)sizes[i].most);
+        else
+            *sizes[i].at = value;
+        return 1;
+    }
+    if (strcmp(word, "apart") != 0)
+        return 0;
+    r->room.given = r->room.apart = 1;
+    return 1;
 }
 
 static tn_error take_line(tn_rules *rules, char *text, const char *name, size_t line, char *message)
@@ -95,8 +123,8 @@ static tn_error take_line(tn_rules *rules, char *text, const char *name, size_t 
     if (!word)
         return TN_OK;
     tn_discipline d = tn_discipline_find(word);
-    if (d == TN_D_COUNT)
-        return fail(message, name, line, "%.60s is none of native, T1, T2, T3, T4, packed, T5a and T5b", word);
+    if (d == TN_D_COUNT && strcmp(word, "room") != 0)
+        return fail(message, name, line, "%.60s is none of native, T1, T2, T3, T4, packed, T5a, T5b and room", word);
     rule *r = TN_TRACE_PUSH(rules->at, rules->count);
     if (!r)
         return TN_E_NOMEM;
@@ -105,8 +133,10 @@ static tn_error take_line(tn_rules *rules, char *text, const char *name, size_t 
     int globs = 0;
     while (error == TN_OK && (word = strtok_r(NULL, " \t\r", &save))) {
         char *longer = NULL;
-        error = take_glob(r, word, name, line, message);
-        globs++;
+        if (d != TN_D_COUNT || !take_room(r, word, name, line, message, &error)) {
+            error = take_glob(r, word, name, line, message);
+            globs++;
+        }
         if (error == TN_OK && asprintf(&longer, "%s %s", r->text, word) < 0)
             error = TN_E_NOMEM;
         if (error == TN_OK) {
@@ -114,6 +144,8 @@ static tn_error take_line(tn_rules *rules, char *text, const char *name, size_t 
             r->text = longer;
         }
     }
+    if (error == TN_OK && d == TN_D_COUNT && !r->room.given)
+        return fail(message, name, line, "the line gives no room: size=, blocks=, bytes= or apart is needed");
     return error == TN_OK && globs == 0 ? fail(message, name, line, "the rule names no site: symbol=, module=, file= or key= is needed") : error;
 }
 
@@ -187,13 +219,23 @@ static int rule_fits(const rule *r, const tn_plan_row *row)
 tn_discipline tn_rules_find(const tn_rules *rules, const tn_plan_row *row, const char **rule)
 {
     for (size_t i = 0; i < rules->count; i++) {
-        if (!rule_fits(&rules->at[i], row))
+        if (rules->at[i].discipline == TN_D_COUNT || !rule_fits(&rules->at[i], row))
             continue;
         rules->at[i].used = 1;
         *rule = rules->at[i].text;
         return rules->at[i].discipline;
     }
     return TN_D_COUNT;
+}
+
+void tn_rules_room(const tn_rules *rules, const tn_plan_row *row, tn_room *room)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        if (rules->at[i].discipline != TN_D_COUNT || !rule_fits(&rules->at[i], row))
+            continue;
+        rules->at[i].used = 1;
+        tn_room_join(room, &rules->at[i].room);
+    }
 }
 
 size_t tn_rules_unused(const tn_rules *rules)

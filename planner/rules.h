@@ -4,8 +4,10 @@
  *   native   symbol=load_*  module=libengine*
  *   T3       file=*kv_pool.c
  *   packed   key=9026103713f2965a
+ *   room     size=5MiB blocks=5 apart  key=9026103713f2965a
  *
- * A word before the globs names the discipline; all globs of a line must fit one frame of the site, inlined functions included. `key` is the
+ * A word before the globs names the discipline, or is "room": then what the site gets beyond its own history stands before them, any of size=,
+ * blocks=, bytes= and apart, and every such line that fits counts, not the first alone (planner/room.h). All globs of a line must fit one frame of the site, inlined functions included. `key` is the
  * site's own. A tn_rules owns its text; one thread. */
 #ifndef TENURE_PLANNER_RULES_H
 #define TENURE_PLANNER_RULES_H
@@ -21,6 +23,8 @@ void tn_rules_free(tn_rules *rules);
 
 /* The discipline for a site with the row's key and frames; TN_D_COUNT where no rule fits. *rule receives the line, which the rules own. */
 tn_discipline tn_rules_find(const tn_rules *rules, const tn_plan_row *row, const char **rule);
+/* Joins the room that rules give such a site to *room. */
+void tn_rules_room(const tn_rules *rules, const tn_plan_row *row, tn_room *room);
 /* How many lines never decided anything since the rules were read, and the i-th of them (NULL past the end). */
 size_t tn_rules_unused(const tn_rules *rules);
 const char *tn_rules_unused_text(const tn_rules *rules, size_t i);

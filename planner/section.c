@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "planner/program_script.h"
+#include "planner/text_mask.h"
 
 /* ---- the script ---- */
 
@@ -91,37 +92,42 @@ static int same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* As it stands in plans, so that it is found there again. */
+static char *plain_copy(const char *text)
+{
+    char *copy = strdup(text);
+    if (copy)
+        tn_text_mask(copy);
+    return copy;
+}
+
 static tn_section *section_of(tn_sections *all, const tn_trace *trace, uint32_t process, uint8_t device)
 {
     const tn_journal_header *h = trace->processes[process].header;
-    const char *exe = h ? base_name(h->exe) : trace->processes[process].name;
-    const char *id = h ? h->exe_build_id : "";
+    char *exe = plain_copy(h ? base_name(h->exe) : trace->processes[process].name), *id = plain_copy(h ? h->exe_build_id : "");
     char *script = h ? tn_section_script(h->exe, h->cmdline, sizeof(h->cmdline)) : NULL;
-    for (size_t i = 0; i < all->count; i++) {
-        tn_section *s = &all->at[i];
+    tn_section *s = NULL;
+    for (size_t i = 0; exe && id && i < all->count && !s; i++) {
+        tn_section *x = &all->at[i];
         /* Without a build-id the name is all there is. */
-        if (s->device == device && strcmp(s->exe_build_id, id) == 0 && (id[0] || strcmp(s->exe, exe) == 0) && same_text(s->script, script)) {
-            free(script);
-            return s;
-        }
+        if (x->device == device && strcmp(x->exe_build_id, id) == 0 && (id[0] || strcmp(x->exe, exe) == 0) && same_text(x->script, script))
+            s = x;
     }
-    tn_section *s = TN_TRACE_PUSH(all->at, all->count);
-    if (!s) {
+    int known = s != NULL;
+    if (!known && exe && id)
+        s = TN_TRACE_PUSH(all->at, all->count);
+    if (known || !s) {
+        free(exe);
+        free(id);
         free(script);
-        return NULL;
+        return s;
     }
-    *s = (tn_section){.trace = trace, .exe_build_id = strdup(id), .exe = strdup(exe), .script = script, .device = device};
+    *s = (tn_section){.trace = trace, .exe_build_id = id, .exe = exe, .script = script, .device = device};
     s->unit_of = malloc((trace->site_count + 1) * sizeof *s->unit_of);
-    if (!s->exe_build_id || !s->exe || !s->unit_of)
+    if (!s->unit_of)
         return NULL;
     memset(s->unit_of, 0xff, (trace->site_count + 1) * sizeof *s->unit_of);
     return s;
-}
-
-/* Blocks whose memory no context owns, or that came while a capture was active, are the driver's whatever a plan says. */
-static int may_be_placed(const tn_life *l)
-{
-    return l->ctx != 0 && !(l->flags & TN_LF_IN_CAPTURE) && tn_family_of_kind(l->kind) != TN_FAMILY_COUNT;
 }
 
 static tn_instance *instance_of(tn_section *s, uint32_t process, uint32_t ctx)
@@ -158,7 +164,7 @@ static tn_error add_process(tn_sections *all, const tn_trace *trace, uint32_t pr
         }
         tn_section *s = &all->at[section];
         s->unit_of[l->site] = 0; /* seen; numbered below */
-        if (!may_be_placed(l))
+        if (!tn_may_be_placed(l))
             continue;
         if (l->ctx != last_ctx) {
             tn_instance *in = instance_of(s, process, l->ctx);

@@ -5,6 +5,7 @@
 #define TENURE_PLANNER_SECTION_H
 
 #include "planner/discipline.h"
+#include "planner/room.h"
 #include "planner/trace.h"
 
 /* One site, or one of the Python callers of a native site, and what the planner has decided. */
@@ -21,7 +22,8 @@ typedef struct tn_unit {
     uint8_t repeats;         /* a block came after one was freed */
     uint8_t varies;          /* it repeats, and not always with the same size: other requests may ask for more */
     uint64_t blocks;         /* over all instances */
-    uint64_t smallest, largest; /* requested */
+    uint8_t placeable;       /* one of its blocks may be placed */
+    uint64_t smallest, largest; /* requested; of those that may be placed, where there are any */
     /* The most over all instances, sizes rounded to native alignment. */
     uint64_t live_bytes;     /* alive at once */
     uint64_t live_blocks;
@@ -36,6 +38,7 @@ typedef struct tn_unit {
     uint64_t capacity, runner_capacity;
     const char *reason;      /* constant text */
     const char *rule;        /* the rule that decided, borrowed, or NULL */
+    tn_room room;            /* that a rule gives it */
     int held;                /* its blocks' addresses are in graphs: shared with no other site */
 } tn_unit;
 
@@ -75,6 +78,12 @@ void tn_section_unpick(tn_section *picked);
 
 /* tn_program_script (program_script.h), for the caller to free; NULL: none. */
 char *tn_section_script(const char *exe, const char *cmdline, size_t bytes);
+
+/* Blocks whose memory no context owns, or that came while a capture was active, are the driver's whatever a plan says. */
+static inline int tn_may_be_placed(const tn_life *l)
+{
+    return l->ctx != 0 && !(l->flags & TN_LF_IN_CAPTURE) && tn_family_of_kind(l->kind) != TN_FAMILY_COUNT;
+}
 
 /* ---- walking an instance's blocks in order ---- */
 

@@ -277,6 +277,42 @@ static void take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_t 
     s->row_of[life] = row;
 }
 
+/* The rows that have blocks alive on the slot's addresses; `room` where there are as many or more. */
+static size_t others_alive(const tn_serve *s, const slot *x, uint32_t *rows, size_t room, uint64_t *bytes)
+{
+    size_t count = 0;
+    *bytes = 0;
+    for (uint32_t k = 0; k < x->other_count && count < room; k++) {
+        const slot *y = &s->slots[s->others[x->first_other + k]];
+        size_t i = 0;
+        while (i < count && rows[i] != y->row)
+            i++;
+        if (y->use != ALIVE || i < count)
+            continue;
+        rows[count++] = y->row;
+        *bytes += s->plan->rows[y->row].capacity;
+    }
+    return count;
+}
+
+size_t tn_serve_in_the_way(const tn_serve *s, uint32_t row, uint64_t asked, uint32_t *rows, size_t room, uint64_t *bytes)
+{
+    const tn_plan_row *r = &s->plan->rows[row];
+    uint32_t first = s->first_slot[row], best = TN_TRACE_NONE;
+    size_t k = 0;
+    for (; k < r->class_count && r->classes[k].bytes < asked; k++)
+        first += (uint32_t)r->classes[k].count;
+    *bytes = UINT64_MAX;
+    for (uint32_t i = first; k < r->class_count && i < first + r->classes[k].count; i++) {
+        uint64_t these;
+        if (s->slots[i].use == ALIVE || others_alive(s, &s->slots[i], rows, room, &these) == 0 || these >= *bytes)
+            continue;
+        *bytes = these;
+        best = i;
+    }
+    return best == TN_TRACE_NONE ? 0 : others_alive(s, &s->slots[best], rows, room, bytes);
+}
+
 /* ---- the other tiers ---- */
 
 static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)

@@ -10,7 +10,8 @@ typedef enum tn_spill {
     TN_SPILL_TOO_LARGE,  /* larger than what was planned for the site */
     TN_SPILL_TOO_MANY,   /* more alive at once than was planned */
     TN_SPILL_IN_THE_WAY, /* another site's block has the addresses */
-    TN_SPILL_NO_ROOM     /* the tier's arena is full, or no region is planned for the request */
+    TN_SPILL_NO_ROOM,    /* the tier's arena is full, or no region is planned for the request */
+    TN_SPILL_COUNT
 } tn_spill;
 
 typedef struct tn_serve_answer {
@@ -33,6 +34,10 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life);
 void tn_serve_clean(tn_serve *s, uint32_t life);
 /* Stream `to` waited for what `from` had been given up to position `upto`. TN_E_NOMEM. */
 TN_MUST_USE tn_error tn_serve_join(tn_serve *s, const tn_trace_join *join);
+
+/* After TN_SPILL_IN_THE_WAY, before anything else: the rows whose blocks are in the way of that one of the row's slots where they have the fewest bytes
+ * in the plan, at most `room` of them, each once. Returns how many; *bytes receives what they have together. */
+size_t tn_serve_in_the_way(const tn_serve *s, uint32_t row, uint64_t asked, uint32_t *rows, size_t room, uint64_t *bytes);
 
 const char *tn_spill_text(tn_spill spill);
 

@@ -45,6 +45,12 @@ static void look_at(tn_unit *u, const tn_life *l, int told_phases)
     u->phases |= (uint8_t)(1u << l->phase);
     u->by_host &= l->first_write == TN_WRITE_H2D && l->write_phase != TN_PHASE_SERVING;
     u->within_loading &= told_phases && l->phase == TN_PHASE_LOADING && l->freed != TN_LIFE_OPEN && l->free_phase == TN_PHASE_LOADING;
+    int placeable = tn_may_be_placed(l);
+    if (placeable > u->placeable) /* others do not count any more */
+        u->smallest = u->largest = l->bytes;
+    if (placeable < u->placeable)
+        return;
+    u->placeable = (uint8_t)placeable;
     if (l->bytes < u->smallest)
         u->smallest = l->bytes;
     highest(&u->largest, l->bytes);

@@ -63,16 +63,20 @@ static int needs_headroom(const tn_unit *u)
 static int stands_alone(const make *m, uint32_t unit)
 {
     const tn_unit *u = &m->s->units[unit];
-    return m->headroom && m->headroom != TN_HEADROOM_ONE_SIZE && needs_headroom(u) && u->blocks < SEEN_ENOUGH;
+    return u->room.apart || (m->headroom && m->headroom != TN_HEADROOM_ONE_SIZE && needs_headroom(u) && u->blocks < SEEN_ENOUGH);
 }
 
 static class *class_for(make *m, uint32_t unit, uint64_t bytes)
 {
     const tn_unit *u = &m->s->units[unit];
-    int one = m->headroom && needs_headroom(u); /* of one size, so that a slot is for any request */
+    int with_requests = m->headroom && needs_headroom(u), one = with_requests || u->room.given; /* of one size, so that a slot is for any request */
     uint32_t key = one ? 0 : class_key(m, bytes);
     if (one)
-        bytes = u->largest + (m->headroom == TN_HEADROOM_ONE_SIZE ? 0 : u->largest / 100 * m->headroom + u->largest % 100 * m->headroom / 100);
+        bytes = u->largest;
+    if (with_requests && m->headroom != TN_HEADROOM_ONE_SIZE)
+        bytes += u->largest / 100 * m->headroom + u->largest % 100 * m->headroom / 100;
+    if (bytes < u->room.size)
+        bytes = u->room.size;
     uint64_t both = (uint64_t)unit << 32 | key;
     uint32_t i = tn_index_find(&m->class_of, both);
     if (i == TN_INDEX_NONE) {
@@ -176,18 +180,9 @@ static tn_error begin_use(make *m, uint32_t slot, const tn_life *l, uint32_t lif
     return m->streams ? note_pairs(m, slot, l->stream) : TN_OK;
 }
 
-static tn_error take(make *m, uint32_t life, const tn_life *l)
+/* One more of its class: the last of out->at. */
+static tn_error add_slot(make *m, class *c)
 {
-    class *c = class_for(m, m->s->unit_of[l->site], l->bytes);
-    if (!c)
-        return TN_E_NOMEM;
-    size_t i = c->hint;
-    while (i < c->count && is_busy(m, c->slots[i], l->stream))
-        i++;
-    if (!m->streams)
-        c->hint = i + 1;
-    if (i < c->count)
-        return begin_use(m, c->slots[i], l, life);
     if (m->out->count == TN_LAYOUT_SLOTS_MAX)
         return TN_E_LIMIT;
     uint32_t slot = (uint32_t)m->out->count;
@@ -201,7 +196,21 @@ static tn_error take(make *m, uint32_t life, const tn_life *l)
     *st = (slot_state){.busy_at = TN_TRACE_NONE};
     *of = (uint32_t)(c - m->classes);
     *in = slot;
-    return begin_use(m, slot, l, life);
+    return TN_OK;
+}
+
+static tn_error take(make *m, uint32_t life, const tn_life *l)
+{
+    class *c = class_for(m, m->s->unit_of[l->site], l->bytes);
+    if (!c)
+        return TN_E_NOMEM;
+    size_t i = c->hint;
+    while (i < c->count && is_busy(m, c->slots[i], l->stream))
+        i++;
+    if (!m->streams)
+        c->hint = i + 1;
+    tn_error error = i < c->count ? TN_OK : add_slot(m, c);
+    return error == TN_OK ? begin_use(m, c->slots[i], l, life) : error;
 }
 
 static tn_error end_use(make *m, uint32_t slot, uint64_t at)
@@ -271,8 +280,8 @@ static tn_error walk_instance(make *m, const tn_instance *in)
     return error;
 }
 
-/* Slots that share with no other are in use all the time. */
-static tn_error set_apart(make *m)
+/* Slots that share with no other are in use all the time: those of sites that stand alone, and those from `seen` on. */
+static tn_error set_apart(make *m, uint32_t seen)
 {
     tn_slots *out = m->out;
     tn_error error = TN_OK;
@@ -282,7 +291,7 @@ static tn_error set_apart(make *m)
             out->uses[kept++] = out->uses[i];
     out->use_count = kept;
     for (uint32_t i = 0; i < out->count && error == TN_OK; i++) {
-        if (!stands_alone(m, out->at[i].unit))
+        if (i < seen && !stands_alone(m, out->at[i].unit))
             continue;
         tn_use *u = TN_TRACE_PUSH(out->uses, out->use_count);
         if (!u)
@@ -292,6 +301,16 @@ static tn_error set_apart(make *m)
             if (k != i)
                 error = add_pair(m, i, k);
     }
+    return error;
+}
+
+/* What rules give beyond what was seen. */
+static tn_error add_room(make *m)
+{
+    tn_error error = TN_OK;
+    for (size_t i = 0; i < m->class_count && error == TN_OK; i++)
+        while (error == TN_OK && m->classes[i].count < m->s->units[m->classes[i].unit].room.blocks)
+            error = add_slot(m, &m->classes[i]);
     return error;
 }
 
@@ -402,8 +421,11 @@ tn_error tn_slots_make(const tn_section *s, const uint8_t *chosen, uint32_t per_
             m.classes[i].hint = 0;
         error = walk_instance(&m, &s->instances[k]);
     }
-    if (error == TN_OK && headroom)
-        error = set_apart(&m);
+    uint32_t seen = (uint32_t)out->count;
+    if (error == TN_OK)
+        error = add_room(&m);
+    if (error == TN_OK)
+        error = set_apart(&m, seen);
     if (error == TN_OK)
         error = put_in_order(&m);
     for (size_t i = 0; i < m.class_count; i++)

@@ -18,9 +18,55 @@ typedef struct verify {
     const tn_section *run;
     tn_match match;
     tn_verdict_row *rows; /* by row of the section */
+    struct spilled { uint64_t blocks, bytes; } *spilled; /* by row: alive and without room because they were too many */
+    const tn_serve *serve; /* of the instance */
+    uint32_t *spilled_of; /* by life of the instance's process: 1 + the row where it is one of these */
 } verify;
 
-static void note(verify *v, const tn_instance *in, uint32_t row, const tn_life *l, const tn_serve_answer *answer)
+static uint64_t placed_bytes(const verify *v, uint32_t row, const tn_life *l)
+{
+    return tn_round_up(l->bytes, tn_native_alignment(v->section->rows[row].family, l->bytes));
+}
+
+static void note_spill(verify *v, uint32_t row, const tn_life *l, uint32_t life, const tn_serve_answer *answer)
+{
+    tn_verdict_row *r = &v->rows[row];
+    r->by_spill[answer->spill]++;
+    if (answer->spill == TN_SPILL_TOO_LARGE && l->bytes > r->largest)
+        r->largest = l->bytes;
+    if (answer->spill == TN_SPILL_TOO_MANY || answer->spill == TN_SPILL_NO_ROOM) {
+        struct spilled *s = &v->spilled[row];
+        v->spilled_of[life] = row + 1;
+        s->bytes += placed_bytes(v, row, l);
+        if (++s->blocks > r->more)
+            r->more = s->blocks;
+        if (s->bytes > r->more_bytes)
+            r->more_bytes = s->bytes;
+    }
+    if (answer->spill == TN_SPILL_IN_THE_WAY) { /* whoever has the fewer bytes is to make way */
+        enum { ROOM = 64 };
+        uint32_t others[ROOM];
+        uint64_t bytes;
+        size_t count = tn_serve_in_the_way(v->serve, row, l->bytes, others, ROOM, &bytes);
+        if (count == 0 || count == ROOM || bytes >= v->section->rows[row].capacity)
+            v->rows[row].in_the_way = 1;
+        else
+            for (size_t i = 0; i < count; i++)
+                v->rows[others[i]].in_the_way = 1;
+    }
+}
+
+static void end_spill(verify *v, uint32_t life, const tn_life *l)
+{
+    if (!v->spilled_of[life])
+        return;
+    uint32_t row = v->spilled_of[life] - 1;
+    v->spilled[row].blocks--;
+    v->spilled[row].bytes -= placed_bytes(v, row, l);
+    v->spilled_of[life] = 0;
+}
+
+static void note(verify *v, const tn_instance *in, uint32_t row, const tn_life *l, uint32_t life, const tn_serve_answer *answer)
 {
     tn_verdict_row *r = &v->rows[row];
     v->out->hand_outs++;
@@ -28,6 +74,7 @@ static void note(verify *v, const tn_instance *in, uint32_t row, const tn_life *
     v->out->waits += answer->waited != 0;
     if (!answer->spill)
         return;
+    note_spill(v, row, l, life, answer);
     tn_excess e = {.section = v->section_number, .row = row, .process = in->process, .at = l->begin, .answer = *answer, .bytes = l->bytes};
     if (r->excesses++ == 0)
         r->first = *answer;
@@ -54,7 +101,10 @@ static tn_error replay_instance(verify *v, const tn_instance *in)
     const tn_life *lives = p->lives;
     tn_serve *serve = tn_serve_new(v->section, p->life_count);
     size_t freed = 0, clean = 0, join = 0;
-    tn_error error = serve ? TN_OK : TN_E_NOMEM;
+    v->serve = serve;
+    v->spilled_of = calloc(p->life_count + 1, sizeof *v->spilled_of);
+    memset(v->spilled, 0, v->section->row_count * sizeof *v->spilled);
+    tn_error error = serve && v->spilled_of ? TN_OK : TN_E_NOMEM;
     for (size_t i = 0; i < in->birth_count && error == TN_OK; i++) {
         const tn_life *l = &lives[in->births[i]];
         while (error == TN_OK) { /* what comes before it, in order; a free before the cleaning at the same event */
@@ -63,9 +113,13 @@ static tn_error replay_instance(verify *v, const tn_instance *in)
             uint32_t next_join = join < p->join_count ? p->joins[join].at : TN_LIFE_OPEN;
             if (next_free <= l->begin && next_free <= next_clean && next_free <= next_join) {
                 tn_serve_give(serve, &lives[in->frees[freed]], in->frees[freed]);
+                if (lives[in->frees[freed]].kind == TN_KIND_ASYNC)
+                    end_spill(v, in->frees[freed], &lives[in->frees[freed]]);
                 freed++;
             } else if (next_clean <= l->begin && next_clean <= next_join) {
-                tn_serve_clean(serve, in->cleans[clean++]);
+                tn_serve_clean(serve, in->cleans[clean]);
+                end_spill(v, in->cleans[clean], &lives[in->cleans[clean]]);
+                clean++;
             } else if (next_join <= l->begin) {
                 error = tn_serve_join(serve, &p->joins[join++]);
             } else {
@@ -78,9 +132,10 @@ static tn_error replay_instance(verify *v, const tn_instance *in)
             continue;
         error = tn_serve_take(serve, row, l, in->births[i], &answer);
         if (error == TN_OK)
-            note(v, in, row, l, &answer);
+            note(v, in, row, l, in->births[i], &answer);
     }
     tn_serve_free(serve);
+    free(v->spilled_of);
     return error;
 }
 
@@ -173,7 +228,8 @@ static tn_error verify_section(verify *v, tn_section *run, tn_plan_namer namer, 
     v->out->by_name += v->match.by_name;
     v->out->plan_only += v->match.plan_only_count;
     v->rows = calloc(v->section->row_count + 1, sizeof *v->rows);
-    error = v->rows ? note_unplanned(v) : TN_E_NOMEM;
+    v->spilled = calloc(v->section->row_count + 1, sizeof *v->spilled);
+    error = v->rows && v->spilled ? note_unplanned(v) : TN_E_NOMEM;
     if (error == TN_OK)
         error = note_seen(v);
     for (size_t i = 0; i < run->instance_count && error == TN_OK; i++)
@@ -181,7 +237,7 @@ static tn_error verify_section(verify *v, tn_section *run, tn_plan_namer namer, 
     if (error == TN_OK)
         error = note_native(v, run);
     for (uint32_t i = 0; i < v->section->row_count && error == TN_OK; i++) {
-        if (!v->rows[i].excesses && !v->rows[i].waits)
+        if (!v->rows[i].excesses && !v->rows[i].waits && !v->rows[i].in_the_way)
             continue;
         tn_verdict_row *at = TN_TRACE_PUSH(v->out->rows, v->out->row_count);
         if (!at)
@@ -194,6 +250,7 @@ static tn_error verify_section(verify *v, tn_section *run, tn_plan_namer namer, 
         }
     }
     free(v->rows);
+    free(v->spilled);
     tn_match_free(&v->match);
     return error;
 }

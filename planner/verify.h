@@ -13,12 +13,20 @@ typedef struct tn_excess {
     uint64_t bytes;     /* asked for */
 } tn_excess;
 
-typedef struct tn_verdict_row { uint32_t section, row; uint64_t excesses, waits, worst; tn_serve_answer first; } tn_verdict_row;
+typedef struct tn_verdict_row {
+    uint32_t section, row;
+    uint64_t excesses, waits, worst;
+    tn_serve_answer first;
+    uint64_t by_spill[TN_SPILL_COUNT];
+    uint64_t largest;  /* the largest request that was too large */
+    uint64_t more, more_bytes; /* the most alive at once of those that were too many, or found an arena full: blocks, and bytes at native alignment */
+    int in_the_way;    /* it or another had the other's addresses, and it has the fewer bytes of the two */
+} tn_verdict_row;
 
 typedef struct tn_verdict {
     uint64_t hand_outs, excesses, waits;
     tn_excess first, worst;     /* where excesses > 0; the first in the order of processes, the worst by bytes short */
-    tn_verdict_row *rows; size_t row_count;     /* those with an excess or a wait, by section and row */
+    tn_verdict_row *rows; size_t row_count;     /* those with an excess or a wait, or in the way, by section and row */
     struct tn_seen { uint32_t section, row; uint64_t blocks, largest, bytes; } *seen; /* what each matched site really had: most alive at once,
                                                                                          its largest request, and bytes alive at once */
     size_t seen_count;          /* in the order of the plan's rows, section by section */

@@ -1,6 +1,7 @@
 #!/bin/bash
 # tenure plan and tenure verify over the legacy engine, recorded on the fake card in its three configurations: every run verifies against
-# its own plan, with headroom against runs of other requests; tiers stay near their live peaks; files do not depend on the order of runs.
+# its own plan, and with headroom, or with the rules that verify prints, against ten runs of other requests; tiers stay near their live peaks; files do
+# not depend on the order of runs.
 # shellcheck source=tests/cli/check.sh
 . "$1"
 TENURE=$(readlink -f "$2")
@@ -27,30 +28,42 @@ for config in dense moe vision; do
     record $config $config 1 9
     run "$TENURE" plan $config -o $config.json
     same "${config}_is_planned" "$rc:$err" 0:
-    holds "${config}_summary" "$out" "*packed async*own live peak*charge context*"
+    holds "${config}_summary" "$out" "*packed async*own live peak*charge context*other sizes each time*attention_prefill*--headroom 100*takes * MiB more*"
     run "$TENURE" verify $config.json $config
     holds "${config}_holds_its_run" "$rc:$out" '0:*The plan holds.'
     if tiers_fit $config.json; then ok "${config}_tiers_fit"; else not_ok "${config}_tiers_fit" "$(jq -c '[.sections[].tiers[] | [.discipline, .family, .capacity, .high_water]]' $config.json)"; fi
 done
 
-# Ten other runs: other requests in another order. The plan as seen says who does not fit; with headroom all do.
-run "$TENURE" plan dense --headroom 100 --quiet -o headroom.json
-same headroom_is_planned "$rc:$err" 0:
-unfit=0
-for seed in 2 3 4 6 8 9 10 11 12 13; do
-    record other dense $seed $((6 + seed % 4 * 3))
-    run "$TENURE" verify headroom.json other
-    holds "other_requests_$seed" "$rc:$out" '0:*The plan holds.'
-    run "$TENURE" verify dense.json other
-    [ "$rc" = 0 ] || unfit=$((unfit + 1))
+# Ten other runs: other requests in another order. The plan as seen says who does not fit, and by which rules they do: a plan of the same one run with
+# these holds all ten, and its tiers are as near to their live peaks. With headroom, which knows of no other run, all ten fit as well. (Of the other
+# configurations four, for the sake of time; docs/MEASUREMENTS.md has ten and twenty of each.)
+seeds=(2 3 4 6 8 9 10 11 12 13)
+for config in dense moe vision; do
+    others=()
+    for seed in "${seeds[@]}"; do
+        record $config-$seed $config $seed $((6 + seed % 4 * 3))
+        others+=("$config-$seed")
+    done
+    run "$TENURE" verify $config.json "${others[@]}" --rules-out $config.rules
     case $rc:$out in
-    0:*) ;;
-    1:*first\ excess:*tier\ *site\ *event\ *bytes\ short\ of*worst\ excess:*--headroom*) ;;
-    *) not_ok "excess_of_$seed" "$rc: $out" ;;
+    1:*first\ excess:*tier\ *site\ *event\ *bytes\ short\ of*worst\ excess:*Rules\ that\ make\ room*room\ size=*\ key=*) ok "${config}_as_seen_does_not_hold_all" ;;
+    *) not_ok "${config}_as_seen_does_not_hold_all" "$rc: $out" ;;
     esac
-    [ "$seed" = 13 ] || rm -rf other
+    same "${config}_rules_are_those_printed" "$(cat $config.rules)" "$(sed -n '/^Rules that make room/,$p' <<<"$out" | tail -n +2)"
+    run "$TENURE" plan $config --rules $config.rules --quiet -o $config.room.json
+    same "${config}_is_planned_with_them" "$rc:$err" 0:
+    run "$TENURE" verify $config.room.json "${others[@]}" $config
+    same "${config}_holds_other_runs_and_its_own" "$rc:$(grep -c '^The plan holds\.$' <<<"$out")" "0:$((${#seeds[@]} + 1))"
+    if tiers_fit $config.room.json; then ok "${config}_tiers_with_room_fit"; else not_ok "${config}_tiers_with_room_fit" "$(jq -c '[.sections[0].tiers[] | [.discipline, .family, .capacity, .high_water]]' $config.room.json)"; fi
+    run "$TENURE" plan $config --headroom 100 --steps 1000000 --quiet -o $config.headroom.json
+    same "${config}_is_planned_with_headroom" "$rc:$err" 0:
+    run "$TENURE" verify $config.headroom.json "${others[@]}"
+    same "${config}_headroom_holds_other_runs" "$rc:$(grep -c '^The plan holds\.$' <<<"$out")" "0:${#seeds[@]}"
+    more=$(jq -s '.[1].sections[0].total_bytes / .[0].sections[0].total_bytes * 1000 | floor' $config.json $config.headroom.json)
+    if [ "$more" -le 1010 ]; then ok "${config}_headroom_is_within_a_percent"; else not_ok "${config}_headroom_is_within_a_percent" "$more thousandths"; fi
+    seeds=(3 4 8 12)
 done
-if [ $unfit -gt 0 ]; then ok without_headroom_some_do_not_fit; else not_ok without_headroom_some_do_not_fit "all ten did"; fi
+cp -r dense-13 other
 run "$TENURE" plan dense other --quiet -o both.json
 same two_runs_are_planned "$rc:$err" 0:
 run "$TENURE" plan other dense/ dense --quiet -o both2.json
@@ -108,4 +121,10 @@ run "$TENURE" verify moe.json dense
 holds another_configuration "$rc:$out" '1:*first excess:*tier *site *'
 run "$TENURE" verify dense.json
 refused one_argument 2 '*a plan and a run are needed*'
+run "$TENURE" verify dense.json dense nowhere
+holds one_run_of_two_is_not_there "$rc:$out$err" '2:*dense: *The plan holds.*nowhere*'
+run "$TENURE" verify dense.json dense dropped
+holds one_run_of_two_dropped_events "$rc:$out" '3:*The plan holds.*It cannot be said*'
+run "$TENURE" verify dense.json dense shadowed2 --rules-out nowhere/rules
+holds rules_that_cannot_be_written "$rc:$err" '2:*nowhere/rules cannot be written*'
 finish

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planner/plan_check.h"
+#include "planner/plan_json.h"
 #include "planner/plan_text.h"
 #include "tests/planner/plan_test.h"
 
@@ -51,6 +52,7 @@ static void must_hold(const tn_plan *plan, const tn_trace *trace)
     tn_verdict v;
     ck_assert_int_eq(tn_verify(plan, trace, NULL, NULL, &v), TN_OK);
     ck_assert_uint_eq(v.excesses, 0);
+    ck_assert_uint_eq(v.missing_count, 0);
     tn_verdict_free(&v);
 }
 
@@ -106,6 +108,58 @@ static void load(program *p, uint32_t site, unsigned place, uint64_t bytes)
     take(p, TN_KIND_DEVICE, site, A + place * 64 * MIB, bytes);
     written(p, A + place * 64 * MIB, TN_WRITE_H2D);
 }
+
+/* What came while a capture was active is the driver's, and no slot has to hold it. */
+START_TEST(blocks_of_captures_ask_for_no_slots)
+{
+    program p = program_begin(1);
+    for (unsigned i = 0; i < 4; i++) {
+        if ((int)i == _i)
+            other(&p, (tn_event){.type = TN_EV_CAPTURE, .kind = TN_CAPTURE_BEGIN, .stream = 1});
+        take(&p, TN_KIND_DEVICE, 1, address(1), (int)i == _i ? 3 * MIB : 4096);
+        if ((int)i == _i)
+            other(&p, (tn_event){.type = TN_EV_CAPTURE, .kind = TN_CAPTURE_END, .stream = 1});
+        give(&p, TN_KIND_DEVICE, address(1));
+    }
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t);
+    ck_assert_int_eq(row_of(plan, 1)->discipline, TN_D_PACKED);
+    ck_assert_uint_eq(row_of(plan, 1)->largest, 4096);
+    ck_assert_uint_eq(row_of(plan, 1)->classes[0].bytes, 4096);
+    must_hold(plan, t);
+    tn_plan_free(plan);
+    tn_trace_free(t);
+}
+END_TEST
+
+/* File names are bytes; a plan is text, and is shown on terminals. */
+START_TEST(names_that_are_no_text_stand_masked_and_are_found_again)
+{
+    program p = program_begin(1);
+    tn_journal_header *h = jm_header(p.journal);
+    strcpy(h->exe, "/opt/mod\xc3\xa8le \xae\xff\033[2J");
+    strcpy(h->exe_build_id, _i ? "00ff" : "");
+    jm_site(p.journal, TN_SITE_FIRST + 1, 0x1001, 1, (const uint64_t[][2]){{1, UINT64_MAX}}); /* nor is this a number of JSON */
+    jm_module(p.journal, 1, "00112233445566778899aabbccddeeff00112233", "/opt/\xed\xa0\x80\xc0\x80lib");
+    take(&p, TN_KIND_DEVICE, 1, address(1), 4096);
+    tn_trace *t;
+    tn_plan *plan = plan_of(&p, &t), *read;
+    char *text = NULL, message[TN_PLAN_MESSAGE];
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    ck_assert_int_eq(tn_plan_write(plan, out), TN_OK);
+    fclose(out);
+    ck_assert_msg(tn_plan_parse(text, length, "plan", &read, message) == TN_OK, "%s", message);
+    ck_assert_str_eq(read->sections[0].exe, "mod\xc3\xa8le ???[2J");
+    ck_assert_str_eq(read->sections[0].rows[0].frames[0].module, "?????lib");
+    ck_assert_uint_eq(read->sections[0].rows[0].frames[0].offset, INT64_MAX);
+    must_hold(read, t); /* without a build-id the name alone is matched */
+    free(text);
+    tn_plan_free(plan);
+    tn_plan_free(read);
+    tn_trace_free(t);
+}
+END_TEST
 
 /* Two models that are loaded one behind the other and unloaded apart, the first beginning as a larger one did: its region goes on into the second,
  * and the next begins with a site that none was seen to begin with. */
@@ -222,6 +276,8 @@ int main(void)
     tcase_add_test(c, pinned_blocks_beyond_what_is_laid_out_stay_the_drivers);
     tcase_add_loop_test(c, no_rule_shares_held_addresses_or_stacks_what_another_stream_frees, 0, 2);
     tcase_add_loop_test(c, an_exported_site_stays_the_drivers_where_a_rule_cannot_be, 0, 2);
+    tcase_add_loop_test(c, blocks_of_captures_ask_for_no_slots, 0, 4);
+    tcase_add_loop_test(c, names_that_are_no_text_stand_masked_and_are_found_again, 0, 2);
     tcase_add_test(c, a_region_may_begin_with_any_site);
     tcase_add_test(c, a_block_larger_than_memory_is_damage);
     suite_add_tcase(suite, c);

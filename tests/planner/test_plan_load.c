@@ -108,7 +108,7 @@ START_TEST(every_field_arrives)
     ck_assert(s->tier_count == 2 && s->tiers[1].classes_an_octave == TN_CLASSES_EACH && s->tiers[1].hand_outs == 5 && s->phases[0].phase == 2);
     ck_assert(s->region_count == 1 && s->regions[0].count == 3 && s->row_count == 2);
     ck_assert(s->rows[0].frame_count == 2 && s->rows[0].frames[0].inlined && s->rows[0].frames[1].offset == 78 && !s->rows[0].frames[1].function);
-    ck_assert_str_eq(s->rows[0].frames[0].function, "load\n");
+    ck_assert_str_eq(s->rows[0].frames[0].function, "load?");
     ck_assert_str_eq(s->rows[0].python_frames[0], "load (run.py:3)");
     ck_assert(s->rows[1].varies && s->rows[1].class_count == 2 && s->rows[1].classes[0].offsets[1] == 2048 && s->rows[1].classes[1].count == 1);
     drop(plan);
