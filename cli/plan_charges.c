@@ -23,7 +23,7 @@ struct plan_charges {
 
 static int is_charge(int kind)
 {
-    return kind != TN_LINE_BLOCKS && kind != TN_LINE_SHARED && kind != TN_LINE_POOL_SLACK;
+    return kind != TN_LINE_BLOCKS && kind != TN_LINE_ARENAS && kind != TN_LINE_SHARED && kind != TN_LINE_POOL_SLACK;
 }
 
 static int note(figure *f, int64_t bytes, const char *source, const char *date)

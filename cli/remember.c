@@ -63,7 +63,7 @@ static tn_charge charge_of(tn_line_kind kind)
 static void most_of(const tn_reading_view *view, tn_charges *out)
 {
     int64_t sums[TN_CHARGES] = {0};
-    for (int kind = TN_LINE_BLOCKS + 1; kind < TN_LINE_KINDS; kind++)
+    for (int kind = TN_LINE_ARENAS + 1; kind < TN_LINE_KINDS; kind++)
         sums[charge_of((tn_line_kind)kind)] += view->kinds[kind];
     if (view->unattributed > 0)
         sums[TN_CLAIM_OTHER] += view->unattributed;

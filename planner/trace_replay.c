@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/discipline.h"
 #include "planner/trace.h"
 #include "planner/trace_index.h"
 #include "planner/trace_marks.h"
@@ -106,6 +107,15 @@ static void note_first(replay *r, uint32_t site)
         *f = (tn_trace_first){.site = site, .at = r->at, .thread = r->thread};
 }
 
+/* By the driver. A block that a tier served was backed by none: then as the driver would have. */
+static uint64_t backed_units(const tn_event *e)
+{
+    uint64_t bytes = e->aux > e->bytes ? e->aux : e->bytes;
+    if (e->aux == 0 && tn_family_of_kind(e->kind) != TN_FAMILY_COUNT && tn_route_tier(tn_route_of(e->aux2)))
+        bytes = tn_round_up(bytes, tn_native_alignment(tn_family_of_kind(e->kind), bytes));
+    return bytes / TN_LIFE_UNIT + (bytes % TN_LIFE_UNIT != 0);
+}
+
 static void take_alloc(replay *r)
 {
     const tn_event *e = r->e;
@@ -135,7 +145,7 @@ static void take_alloc(replay *r)
         r->error = TN_E_NOMEM;
         return;
     }
-    uint64_t backed = (e->aux > e->bytes ? e->aux : e->bytes) / TN_LIFE_UNIT + ((e->aux > e->bytes ? e->aux : e->bytes) % TN_LIFE_UNIT != 0);
+    uint64_t backed = backed_units(e);
     *l = (tn_life){.bytes = e->bytes, .backed = backed > UINT32_MAX ? UINT32_MAX : (uint32_t)backed, .site = site, .begin = r->at, .freed = TN_LIFE_OPEN,
                    .clean = TN_LIFE_OPEN, .stream = is_stream_ordered(e->kind) ? e->stream : 0, .ctx = e->ctx, .kind = e->kind,
                    .detail = e->kind == TN_KIND_PINNED ? (uint32_t)e->aux2 : 0, .device = e->device, .phase = e->phase};

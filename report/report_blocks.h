@@ -9,7 +9,8 @@
 #include "ledger/tn_error.h"
 
 /* Numbers of different spaces may be equal: an address and a handle, a reservation and what is mapped at its start. */
-enum { TN_BLOCK_ADDRESS = 0, TN_BLOCK_VMM_HANDLE, TN_BLOCK_ARRAY, TN_BLOCK_EXTERNAL, TN_BLOCK_RESERVATION, TN_BLOCK_MAPPING };
+enum { TN_BLOCK_ADDRESS = 0, TN_BLOCK_VMM_HANDLE, TN_BLOCK_ARRAY, TN_BLOCK_EXTERNAL, TN_BLOCK_RESERVATION, TN_BLOCK_MAPPING,
+       TN_BLOCK_ARENA /* memory of a tier; the block that is served at its start has the same address */ };
 
 typedef struct tn_block {
     uint64_t addr, requested, backed;
@@ -20,6 +21,7 @@ typedef struct tn_block {
     uint32_t refs;   /* of a VMM handle: releases that it still needs */
     uint8_t space, kind;
     uint8_t phase;   /* in which it came */
+    uint8_t tier;    /* TN_ROUTE_*: that serves it, or whose memory it is; 0: the driver's */
     uint8_t used;    /* this element holds a block */
     uint8_t indexed; /* it can be found; a released handle that is still mapped cannot */
 } tn_block;

@@ -11,7 +11,7 @@
 const char *tn_line_kind_name(tn_line_kind kind)
 {
     static const char *const names[TN_LINE_KINDS] = {
-        "blocks", "shared_pages", "pool_slack", "graph_memory", "context", "modules", "first_launches", "streams",
+        "blocks", "arenas", "shared_pages", "pool_slack", "graph_memory", "context", "modules", "first_launches", "streams",
         "events", "graphs", "limits", "managed", "first_use", "peers", "pinned", "arrays", "growth",
     };
     return kind < TN_LINE_KINDS ? names[kind] : "unknown";

@@ -10,6 +10,7 @@
 /* What a line is. Blocks are the program's and its libraries' own allocations; the rest belongs to no allocation. */
 typedef enum tn_line_kind {
     TN_LINE_BLOCKS = 0,
+    TN_LINE_ARENAS,       /* memory of the tiers that serve by a plan; what they serve costs nothing more */
     TN_LINE_SHARED,       /* rest of 2 MiB that small blocks share */
     TN_LINE_POOL_SLACK,   /* reserved by stream-ordered pools, not used */
     TN_LINE_GRAPH_MEMORY, /* reserved for graphs' memory nodes */

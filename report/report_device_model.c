@@ -116,16 +116,22 @@ static tn_error update_slack(tn_device_state *d, tn_pools *g)
     return TN_OK;
 }
 
+/* What was asked of the driver. */
+static uint64_t size_of(const tn_change *c)
+{
+    return c->arena ? c->backed : c->requested;
+}
+
 static tn_error in_pool(const tn_moment *m, tn_device_state *d, const tn_change *c)
 {
     tn_pools *g = group_of(m->report->devices, m->process, c->place);
     if (!g)
         return TN_E_NOMEM;
     d->async_site = m->report->rows[c->row].site;
-    g->live += c->sign * (int64_t)c->requested; /* as the pool's used figure counts */
+    g->live += c->sign * (int64_t)size_of(c); /* as the pool's used figure counts */
     /* A block of a pool that a plain free ended stays in that figure for good. */
     if (c->sign < 0 && m->event->type == TN_EV_FREE && m->event->stream == 0)
-        g->lost += (int64_t)c->requested;
+        g->lost += (int64_t)size_of(c);
     return update_slack(d, g);
 }
 
@@ -149,11 +155,19 @@ static tn_error row_line(const tn_moment *m, tn_device_state *d, uint32_t row, u
     return *out == TN_NO_INDEX ? TN_E_NOMEM : TN_OK;
 }
 
+/* One line a tier of a process. */
+static tn_error arena_line(const tn_moment *m, tn_device_state *d, const tn_change *c, uint32_t *out)
+{
+    *out = tn_device_line(d, TN_LINE_ARENAS, tn_tier_site(m->report, c->tier), TN_NO_INDEX, m->process, 0);
+    return *out == TN_NO_INDEX ? TN_E_NOMEM : TN_OK;
+}
+
 tn_error tn_device_change(const tn_moment *m, const tn_change *c)
 {
     int64_t bytes = 0;
+    uint64_t size = size_of(c);
     tn_error error = TN_OK;
-    if (c->place == TN_PLACE_HOST || tn_kind_is_host(c->kind) || c->row == TN_NO_INDEX)
+    if (c->place == TN_PLACE_HOST || tn_kind_is_host(c->kind) || c->row == TN_NO_INDEX || (c->tier && !c->arena))
         return TN_OK;
     tn_device_state *d = tn_device_state_of(m->report, c->place);
     if (!d)
@@ -161,27 +175,27 @@ tn_error tn_device_change(const tn_moment *m, const tn_change *c)
     switch (c->kind) {
     case TN_KIND_DEVICE:
     case TN_KIND_PITCH:
-        bytes = round_up(c->requested, c->requested < TN_PAGE_BYTES ? GRAIN : TN_PAGE_BYTES);
-        if (c->requested < TN_PAGE_BYTES)
+        bytes = round_up(size, size < TN_PAGE_BYTES ? GRAIN : TN_PAGE_BYTES);
+        if (size < TN_PAGE_BYTES)
             error = share(m, d, c, bytes);
         break;
     case TN_KIND_ARRAY:
     case TN_KIND_MIPMAP:
-        bytes = round_up(c->requested, c->requested < TN_PAGE_BYTES ? GRAIN : TN_PAGE_BYTES);
-        if (c->requested < TN_PAGE_BYTES)
+        bytes = round_up(size, size < TN_PAGE_BYTES ? GRAIN : TN_PAGE_BYTES);
+        if (size < TN_PAGE_BYTES)
             error = share_arrays(m, d, c, bytes);
         break;
     case TN_KIND_ASYNC:
     case TN_KIND_POOL:
-        bytes = (int64_t)c->requested;
+        bytes = (int64_t)size;
         error = in_pool(m, d, c);
         break;
     case TN_KIND_VMM_HANDLE:
-        bytes = round_up(c->requested, TN_PAGE_BYTES);
+        bytes = round_up(size, TN_PAGE_BYTES);
         break;
     case TN_KIND_MANAGED: /* costs by touch: a charge */
         d->managed_blocks += (uint64_t)(int64_t)c->sign;
-        d->managed_bytes += c->sign * round_up(c->requested, TN_PAGE_BYTES);
+        d->managed_bytes += c->sign * round_up(size, TN_PAGE_BYTES);
         d->managed_site = m->report->rows[c->row].site;
         return TN_OK;
     case TN_KIND_GRAPH: /* by what the graphs' pool has reserved */
@@ -192,7 +206,7 @@ tn_error tn_device_change(const tn_moment *m, const tn_change *c)
     }
     uint32_t line;
     if (error == TN_OK)
-        error = row_line(m, d, c->row, &line);
+        error = c->arena ? arena_line(m, d, c, &line) : row_line(m, d, c->row, &line);
     if (error != TN_OK)
         return error;
     tn_device_add(d, line, c->sign * bytes);

@@ -3,15 +3,6 @@
 
 #include "report/report_json_put.h"
 
-json_t *tn_json_routing(tn_report *r)
-{
-    static const char *const keys[] = {"planned_sites", "served_calls", "native_calls", "spilled_calls", "unplanned_calls", NULL};
-    (void)r;
-    json_t *object = json_object();
-    tn_json_put_nulls(object, keys);
-    return object;
-}
-
 static json_t *dropped_events(tn_report *r)
 {
     return json_integer((json_int_t)r->dropped_events);

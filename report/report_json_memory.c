@@ -46,7 +46,6 @@ static void put_sums(json_t *object, const tn_report *r, const tn_place *p)
 
 static json_t *device_object(const tn_report *r, const tn_place *p)
 {
-    static const char *const unmeasured[] = {"tiers", NULL};
     char uuid[TN_UUID_TEXT];
     json_t *object = json_object();
     tn_json_put_text(object, "uuid", p->has_uuid ? tn_format_uuid(p->uuid, uuid) : NULL);
@@ -54,7 +53,7 @@ static json_t *device_object(const tn_report *r, const tn_place *p)
     tn_json_put(object, "ordinal", p->ordinal == TN_DEVICE_NONE ? json_null() : json_integer(p->ordinal));
     tn_json_put(object, "total_bytes", p->total_bytes ? json_integer((json_int_t)p->total_bytes) : json_null());
     tn_json_put_account(object, r, (uint32_t)(p - r->places));
-    tn_json_put_nulls(object, unmeasured);
+    tn_json_put(object, "tiers", tn_json_tiers(r, (uint32_t)(p - r->places)));
     tn_json_put_stat(object, &p->total);
     tn_json_put_integer(object, "ended_with_context", p->ended_with_context);
     json_t *kinds = json_object();
@@ -73,6 +72,7 @@ json_t *tn_json_host(tn_report *r)
     json_t *object = json_object(), *ranges = json_object();
     tn_json_put(object, "pinned", tn_json_stat_object(&host->kinds[TN_KIND_PINNED]));
     tn_json_put(object, "registered", tn_json_stat_object(&host->kinds[TN_KIND_REGISTERED]));
+    tn_json_put(object, "tiers", tn_json_tiers(r, TN_PLACE_HOST));
     tn_json_put_integer(object, "ended_with_context", host->ended_with_context);
     put_sums(object, r, host);
     tn_json_put(object, "apis", api_stats(r, host));

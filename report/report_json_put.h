@@ -41,6 +41,9 @@ json_t *tn_json_marks(tn_report *report);
 json_t *tn_json_ranges(tn_report *report);
 json_t *tn_json_serving(tn_report *report);
 json_t *tn_json_routing(tn_report *report);
+/* `tiers` of a place, and `routing` of a row. */
+json_t *tn_json_tiers(const tn_report *report, uint32_t place);
+void tn_json_put_routing(json_t *object, const tn_report *report, uint32_t row);
 json_t *tn_json_growth(tn_report *report);
 json_t *tn_json_refusals(tn_report *report);
 json_t *tn_json_coverage(tn_report *report);

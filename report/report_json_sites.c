@@ -96,6 +96,7 @@ static json_t *site_object(tn_report *r, const tn_row *row)
     for (uint32_t i = 0; site->record && i < site->record->frame_count; i++)
         tn_json_append(frames, frame_object(r, site, i));
     const char *owner = tn_owner_of_site(r, row->site).name;
+    tn_json_put_routing(object, r, (uint32_t)(row - r->rows));
     tn_json_put_text(object, "owner", strcmp(owner, TN_OWNER_UNKNOWN) == 0 ? NULL : owner);
     tn_json_put(object, "cut", json_boolean(site->record && site->record->flags & TN_SF_CUT));
     tn_json_put(object, "frames", frames);

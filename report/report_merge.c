@@ -154,6 +154,19 @@ static tn_error number_process(tn_report *report, site_table *table, uint32_t in
     return error;
 }
 
+/* A plan's tiers hold memory that no call of the program asked for. Their keys are like no others. */
+static tn_error add_tier_sites(tn_report *report)
+{
+    tn_site *grown = realloc(report->sites, (report->site_count + TN_ROUTE_TIERS) * sizeof(*grown));
+    if (!grown)
+        return TN_E_NOMEM;
+    report->sites = grown;
+    report->tier_sites = (uint32_t)report->site_count;
+    for (unsigned tier = TN_ROUTE_T1; tier < TN_ROUTE_TIERS; tier++)
+        grown[report->site_count++] = (tn_site){.key = 0xa0 + tier, .first_row = TN_NO_INDEX, .tier = (uint8_t)tier};
+    return TN_OK;
+}
+
 /* Every site's owner, by name: libraries of one name in several processes are one line. */
 static tn_error set_owners(tn_report *report)
 {
@@ -215,6 +228,8 @@ tn_error tn_merge(tn_report *report)
     for (size_t i = 0; i < report->process_count && error == TN_OK; i++)
         error = number_process(report, &table, (uint32_t)i);
     free(table.slots);
+    if (error == TN_OK)
+        error = add_tier_sites(report);
     if (error == TN_OK)
         error = set_owners(report);
     if (error == TN_OK)

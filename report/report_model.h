@@ -60,6 +60,7 @@ typedef struct tn_site { /* one key (native and Python), over all processes */
     uint32_t process;          /* whose module table the record's frames refer to */
     uint32_t owner;            /* index in owners */
     uint32_t first_row;        /* chain through tn_row.next; TN_NO_INDEX ends it */
+    uint8_t tier;              /* no call's: the memory of that tier of a plan (TN_ROUTE_*), for each a site of its own; 0: a site as usual */
 } tn_site;
 
 #define TN_NO_INDEX UINT32_MAX
@@ -104,6 +105,7 @@ struct tn_report {
     tn_place *places; size_t place_count;
     tn_api *apis; size_t api_count;
     tn_site *sites; size_t site_count;
+    uint32_t tier_sites;       /* index of the site of T1's memory; those of the other tiers follow */
     const char **owners; size_t owner_count; /* names (report_owner.h) */
     tn_row *rows; size_t row_count;
     uint32_t *row_order;     /* indices of rows in the order of printing, once the replay is over */
@@ -116,6 +118,7 @@ struct tn_report {
     struct tn_ranges *ranges;   /* report_ranges.h */
     struct tn_growth *growth;   /* report_growth.h */
     struct tn_refusals *refusals; /* report_refusals.h */
+    struct tn_routing *routing; /* report_routing.h */
     char **texts; size_t text_count; /* what no journal holds */
     tn_stop stop;
     struct tn_devices *devices; /* report_device.h; NULL before the replay */
@@ -132,6 +135,12 @@ static inline int tn_kind_is_summed(uint8_t kind)
 static inline int tn_kind_is_host(uint8_t kind)
 {
     return kind == TN_KIND_PINNED || kind == TN_KIND_REGISTERED;
+}
+
+/* The site of a tier's memory; tier 1 to TN_ROUTE_TIERS - 1. */
+static inline uint32_t tn_tier_site(const tn_report *report, unsigned tier)
+{
+    return report->tier_sites + tier - 1;
 }
 
 /* Replays all journals of a loaded report, in one order, into places, rows, phases and counters. */

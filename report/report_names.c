@@ -72,6 +72,28 @@ const char *tn_phase_name(unsigned phase)
     return NAME_OF(names, phase);
 }
 
+const char *tn_tier_name(unsigned tier)
+{
+    static const char *const names[TN_ROUTE_TIERS] = {
+        "native", [TN_ROUTE_T1] = "T1", [TN_ROUTE_T2] = "T2", [TN_ROUTE_T3] = "T3", [TN_ROUTE_T4] = "T4", [TN_ROUTE_PACKED] = "packed", [TN_ROUTE_T5B] = "T5b",
+    };
+    return NAME_OF(names, tier);
+}
+
+const char *tn_spill_name(unsigned cause)
+{
+    static const char *const names[TN_ROUTE_CAUSES] = {
+        "none",
+        [TN_ROUTE_TOO_LARGE] = "too_large",
+        [TN_ROUTE_TOO_MANY] = "too_many",
+        [TN_ROUTE_IN_THE_WAY] = "in_the_way",
+        [TN_ROUTE_NO_ROOM] = "no_room",
+        [TN_ROUTE_CAPTURE] = "capture",
+        [TN_ROUTE_NOT_CLEAN] = "not_clean",
+    };
+    return NAME_OF(names, cause);
+}
+
 const char *tn_coverage_name(unsigned what)
 {
     static const char *const names[] = {

@@ -11,6 +11,8 @@ const char *tn_kind_name(unsigned kind);         /* "device", "pitch", "async" .
 const char *tn_level_name(unsigned level);       /* "runtime", "driver" ... */
 const char *tn_class_name(unsigned klass);       /* "alloc", "free" ... */
 const char *tn_phase_name(unsigned phase);       /* "loading" ... */
+const char *tn_tier_name(unsigned tier);         /* of TN_ROUTE_*: "T1" ... "packed", "T5b"; "native" for 0 */
+const char *tn_spill_name(unsigned cause);       /* of TN_ROUTE_TOO_LARGE ...: as in the JSON: "too_large" ... */
 const char *tn_coverage_name(unsigned what);     /* "bypass", "note" ... */
 
 /* The ending of a noun after a number. */

@@ -51,5 +51,7 @@ tn_owner tn_owner_of_record(const tn_report *report, uint32_t process, const tn_
 
 tn_owner tn_owner_of_site(const tn_report *report, uint32_t site)
 {
+    if (report->sites[site].tier)
+        return (tn_owner){.name = TN_OWNER_ARENAS};
     return tn_owner_of_record(report, report->sites[site].process, report->sites[site].record);
 }

@@ -7,10 +7,11 @@
 #include "report/report_model.h"
 
 #define TN_OWNER_JIT "jit"         /* code made at run time, in no file */
+#define TN_OWNER_ARENAS "tenure arenas" /* memory of a plan's tiers */
 #define TN_OWNER_UNKNOWN "unknown" /* no stack was recorded, or its module's record was dropped */
 
 typedef struct tn_owner {
-    const char *name;  /* file name of the module (libcublas.so.13), or one of the two above; never NULL */
+    const char *name;  /* file name of the module (libcublas.so.13), or one of those above; never NULL */
     const char *path;  /* NULL where there is no file */
     uint32_t frame;    /* index of the frame in the record; 0 where there is none */
 } tn_owner;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phaseguard/serving.h"
 #include "report/report_ahead.h"
 #include "report/report_at.h"
 #include "report/report_big.h"
@@ -47,13 +48,16 @@ static uint32_t event_place(replay *r, const tn_event *e, uint8_t kind)
     return place;
 }
 
-static uint32_t event_row(replay *r, const tn_event *e, uint32_t place, uint32_t api)
+static uint32_t event_site(const replay *r, const tn_event *e)
+{
+    const tn_process *p = &r->report->processes[r->now.process];
+    uint32_t site = e->site < p->site_end ? p->site_of[e->site] : TN_NO_INDEX;
+    return site == TN_NO_INDEX ? p->site_of[TN_SITE_NONE] : site; /* its SITE record was dropped */
+}
+
+static uint32_t row_of(replay *r, const tn_event *e, uint32_t site, uint32_t place, uint32_t api)
 {
     tn_report *report = r->report;
-    const tn_process *p = &report->processes[r->now.process];
-    uint32_t site = e->site < p->site_end ? p->site_of[e->site] : TN_NO_INDEX;
-    if (site == TN_NO_INDEX) /* its SITE record was dropped */
-        site = p->site_of[TN_SITE_NONE];
     uint32_t i = report->sites[site].first_row;
     while (i != TN_NO_INDEX && (report->rows[i].place != place || report->rows[i].kind != e->kind))
         i = report->rows[i].next;
@@ -116,7 +120,7 @@ static void lines_changed(const replay *r, const lines *l, uint32_t place)
 static void tell_watchers(replay *r, const tn_block *b, int8_t sign, tn_change_cause cause)
 {
     tn_change change = {.row = b->row, .place = b->place, .kind = b->kind, .sign = sign, .cause = (uint8_t)cause, .addr = b->addr,
-                        .requested = b->requested, .backed = b->backed, .born_ns = b->born_ns};
+                        .tier = b->tier, .arena = b->space == TN_BLOCK_ARENA, .requested = b->requested, .backed = b->backed, .born_ns = b->born_ns};
     if (r->error == TN_OK)
         r->error = tn_watch_change(&r->now, &change);
 }
@@ -155,13 +159,34 @@ static uint8_t event_space(const replay *r, const tn_event *e)
     return TN_BLOCK_ADDRESS;
 }
 
+/* A free counts in the block's lines and in its own call's. */
+static void count_free(replay *r, const tn_block *b, uint32_t api)
+{
+    lines l = lines_of(r->report, b->place, b->kind, b->phase, b->row, api);
+    for (int i = 0; i < LINES; i++)
+        if (l.each[i])
+            l.each[i]->frees++;
+}
+
+/* Adds a block that came to its lines, and to what is alive. */
+static void begin_block(replay *r, const tn_block *b, const lines *l)
+{
+    uint32_t index;
+    r->error = tn_blocks_add(&r->blocks, b, &index);
+    for (int i = 0; i < LINES && r->error == TN_OK; i++)
+        if (l->each[i])
+            tn_stat_add(l->each[i], l->moments, b->requested, b->backed);
+    lines_changed(r, l, b->place);
+    tell_watchers(r, b, 1, TN_CHANGE_CALL);
+}
+
 static void replay_alloc(replay *r, const tn_event *e)
 {
     if (e->kind == TN_KIND_NONE || e->kind >= TN_KIND_COUNT)
         return;
     uint32_t api = event_api(r, e);
     uint32_t place = event_place(r, e, e->kind);
-    uint32_t row = r->error == TN_OK ? event_row(r, e, place, api) : TN_NO_INDEX;
+    uint32_t row = r->error == TN_OK ? row_of(r, e, event_site(r, e), place, api) : TN_NO_INDEX;
     r->now.row = row;
     if (r->error != TN_OK)
         return;
@@ -184,23 +209,35 @@ static void replay_alloc(replay *r, const tn_event *e)
     }
     tn_block block = {.addr = e->addr, .requested = e->bytes, .backed = e->aux, .process = r->now.process, .ctx = e->ctx,
                       .place = place, .row = row, .api = api, .handle = TN_NO_INDEX, .refs = 1, .space = space, .kind = e->kind, .phase = e->phase,
-                      .born_ns = r->now.ns};
-    uint32_t index;
-    r->error = tn_blocks_add(&r->blocks, &block, &index);
-    for (int i = 0; i < LINES && r->error == TN_OK; i++)
-        if (l.each[i])
-            tn_stat_add(l.each[i], l.moments, e->bytes, e->aux);
-    lines_changed(r, &l, place);
-    tell_watchers(r, &block, 1, TN_CHANGE_CALL);
+                      .tier = (uint8_t)tn_serving_tier(e), .born_ns = r->now.ns};
+    begin_block(r, &block, &l);
 }
 
-/* A free counts in the block's lines and in its own call's. */
-static void count_free(replay *r, const tn_block *b, uint32_t api)
+/* Memory of a tier: it costs what it costs, and is no request of the program's. */
+static void replay_arena(replay *r, const tn_event *e)
 {
-    lines l = lines_of(r->report, b->place, b->kind, b->phase, b->row, api);
+    unsigned tier = tn_serving_tier(e);
+    uint32_t old = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_ARENA, e->addr);
+    if (tier == 0 || tier >= TN_ROUTE_TIERS || e->kind == TN_KIND_NONE || e->kind >= TN_KIND_COUNT || e->addr == 0)
+        return;
+    if (e->result != 0 && old != TN_BLOCK_NONE)
+        count_free(r, &r->blocks.blocks[old], TN_NO_INDEX);
+    if (old != TN_BLOCK_NONE)
+        end_block(r, old, e->result != 0 ? TN_CHANGE_CALL : TN_CHANGE_REPLACED);
+    if (e->result != 0 || r->error != TN_OK)
+        return;
+    uint32_t place = event_place(r, e, e->kind);
+    uint32_t row = r->error == TN_OK ? row_of(r, e, tn_tier_site(r->report, tier), place, TN_NO_INDEX) : TN_NO_INDEX;
+    if (r->error != TN_OK)
+        return;
+    lines l = lines_of(r->report, place, e->kind, e->phase, row, TN_NO_INDEX);
     for (int i = 0; i < LINES; i++)
         if (l.each[i])
-            l.each[i]->frees++;
+            l.each[i]->allocs++;
+    tn_block block = {.addr = e->addr, .backed = e->aux ? e->aux : e->bytes, .process = r->now.process, .ctx = e->ctx, .place = place, .row = row,
+                      .api = TN_NO_INDEX, .handle = TN_NO_INDEX, .refs = 1, .space = TN_BLOCK_ARENA, .kind = e->kind, .phase = e->phase,
+                      .tier = (uint8_t)tier, .born_ns = r->now.ns};
+    begin_block(r, &block, &l);
 }
 
 static void replay_free(replay *r, const tn_event *e)
@@ -332,7 +369,7 @@ static void replay_unreserve(replay *r, const tn_event *e)
  * process: a reset leaves both. */
 static int dies_with_context(const tn_block *b)
 {
-    return b->space <= TN_BLOCK_EXTERNAL && b->space != TN_BLOCK_VMM_HANDLE && b->kind != TN_KIND_ASYNC && b->kind != TN_KIND_POOL;
+    return (b->space <= TN_BLOCK_EXTERNAL || b->space == TN_BLOCK_ARENA) && b->space != TN_BLOCK_VMM_HANDLE && b->kind != TN_KIND_ASYNC && b->kind != TN_KIND_POOL;
 }
 
 static void replay_context(replay *r, const tn_event *e)
@@ -343,7 +380,7 @@ static void replay_context(replay *r, const tn_event *e)
         const tn_block *b = &r->blocks.blocks[i];
         if (!b->used || b->process != r->now.process || b->ctx != e->ctx || !dies_with_context(b))
             continue;
-        r->report->places[b->place].ended_with_context++;
+        r->report->places[b->place].ended_with_context += b->space != TN_BLOCK_ARENA;
         end_block(r, i, TN_CHANGE_CONTEXT);
     }
 }
@@ -379,6 +416,9 @@ static void replay_event(replay *r, const tn_event *e)
         break;
     case TN_EV_FREE:
         replay_free(r, e);
+        break;
+    case TN_EV_ARENA:
+        replay_arena(r, e);
         break;
     case TN_EV_VMM_RESERVE:
         add_range(r, e, TN_BLOCK_RESERVATION, &r->report->reserved);

@@ -99,8 +99,10 @@ static tn_error event(const tn_moment *now)
     uint32_t id = e->site < q->site_end ? e->site : TN_SITE_NONE, site = q->site_of[id];
     if (site == TN_NO_INDEX)
         site = q->site_of[TN_SITE_NONE];
+    if (e->type == TN_EV_ARENA && tn_serving_tier(e) > 0 && tn_serving_tier(e) < TN_ROUTE_TIERS)
+        site = tn_tier_site(report, tn_serving_tier(e)); /* whatever call it happened in */
     int first = 0;
-    if (what == TN_SERVING_ALLOCATION || what == TN_SERVING_RETRY) {
+    if (e->type != TN_EV_ARENA && (what == TN_SERVING_ALLOCATION || what == TN_SERVING_RETRY || what == TN_SERVING_SERVED)) {
         first = !p->seen[id];
         p->seen[id] = 1;
     }
@@ -143,7 +145,7 @@ static void drop(tn_report *report)
 }
 
 const tn_watcher tn_serving_watcher = {
-    .types = TN_WATCH(TN_EV_ALLOC) | TN_WATCH(TN_EV_CHARGE) | TN_WATCH(TN_EV_PHASE) | TN_WATCH(TN_EV_THREAD),
+    .types = TN_WATCH(TN_EV_ALLOC) | TN_WATCH(TN_EV_ARENA) | TN_WATCH(TN_EV_CHARGE) | TN_WATCH(TN_EV_PHASE) | TN_WATCH(TN_EV_THREAD),
     .begin = begin,
     .event = event,
     .end = end,

@@ -96,6 +96,10 @@ char *tn_stack_words(tn_report *r, uint32_t index, char *out, size_t size)
 {
     tn_stack stack;
     char name[256];
+    if (r->sites[index].tier) {
+        snprintf(out, size, "memory of tier %s", tn_tier_name(r->sites[index].tier));
+        return out;
+    }
     if (python_words(r, &r->sites[index], out, size))
         return out;
     tn_stack_of(r, index, 1, &stack);

@@ -27,6 +27,7 @@ static void print_row(FILE *out, const char *name, int64_t bytes, int64_t whole)
 
 static const char *const labels[TN_LINE_KINDS] = {
     [TN_LINE_BLOCKS] = "allocations of the program and its libraries",
+    [TN_LINE_ARENAS] = "tenure arenas",
     [TN_LINE_SHARED] = "rest of pages that small blocks share",
     [TN_LINE_POOL_SLACK] = "pools: reserved, not used",
     [TN_LINE_GRAPH_MEMORY] = "graphs: reserved for memory nodes",

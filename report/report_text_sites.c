@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/report_routing.h"
 #include "report/report_short_name.h"
 #include "report/report_stack.h"
 #include "report/report_text_parts.h"
@@ -82,6 +83,10 @@ static void print_line(const tn_stack_line *line, int full, reasons *names, reas
 static void print_stack(tn_report *r, const tn_row *row, int full, reasons *names, reasons *lines, FILE *out)
 {
     const tn_site *site = &r->sites[row->site];
+    if (site->tier) {
+        fputs("       memory that the tier serves from\n", out);
+        return;
+    }
     if (!site->record) {
         fputs(site->key == TN_SITE_NO_STACK ? "       no stack: called from a signal handler inside a hook\n"
                                             : "       no stack was recorded\n", out);
@@ -105,7 +110,7 @@ static void print_stack(tn_report *r, const tn_row *row, int full, reasons *name
 
 static void print_row(tn_report *r, const tn_row *row, size_t number, FILE *out)
 {
-    char where[TN_FIGURE], a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE], d[TN_FIGURE];
+    char where[64], a[TN_FIGURE], b[TN_FIGURE], c[TN_FIGURE], d[TN_FIGURE];
     const tn_site *site = &r->sites[row->site];
     const tn_stat *s = &row->stat;
     tn_text_place(&r->places[row->place], row->place == TN_PLACE_HOST, where);
@@ -120,6 +125,11 @@ static void print_row(tn_report *r, const tn_row *row, size_t number, FILE *out)
             s->allocs, TN_PLURAL(s->allocs), s->frees, TN_PLURAL(s->frees));
     if (s->refused)
         fprintf(out, ", %" PRIu64 " refused", s->refused);
+    const tn_routing_counts *routed = tn_routing_of(r, (uint32_t)(row - r->rows));
+    if (routed)
+        fprintf(out, "; %s", tn_routing_words(r, (uint32_t)(row - r->rows), where));
+    if (routed && routed->spilled && routed->served)
+        fprintf(out, ", %" PRIu64 " spilled", routed->spilled);
     fputc('\n', out);
 }
 

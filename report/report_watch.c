@@ -5,6 +5,7 @@
 #include "report/report_growth.h"
 #include "report/report_refusals.h"
 #include "report/report_ranges.h"
+#include "report/report_routing.h"
 #include "report/report_serving.h"
 #include "report/report_steps.h"
 
@@ -16,6 +17,7 @@ static const tn_watcher *const watchers[] = {
     &tn_growth_watcher,
     &tn_refusals_watcher,
     &tn_device_watcher,
+    &tn_routing_watcher,
     NULL,
 };
 

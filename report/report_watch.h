@@ -28,6 +28,8 @@ typedef struct tn_change { /* one block that came or went */
     uint8_t kind;   /* TN_KIND_* */
     int8_t sign;    /* 1 came, -1 went */
     uint8_t cause;  /* tn_change_cause */
+    uint8_t tier;   /* TN_ROUTE_*: of a block that a tier serves, which costs nothing; or, with `arena`, whose memory came or went */
+    uint8_t arena;  /* its `requested` is 0 */
     uint64_t addr, requested, backed;
     uint64_t born_ns; /* when the block came, as tn_moment.ns */
 } tn_change;

@@ -149,6 +149,23 @@ START_TEST(pinned_memory_is_in_use_by_every_context)
 }
 END_TEST
 
+/* A run that was itself served by a plan makes the same plan again: the upper half of aux2 is no flag, and a tier's own memory no block. */
+START_TEST(a_served_block_is_as_it_would_have_been)
+{
+    const uint64_t served = (uint64_t)TN_ROUTE_T5B << 32, packed = (uint64_t)TN_ROUTE_PACKED << 32;
+    other(&p, (tn_event){.type = TN_EV_ARENA, .kind = TN_KIND_DEVICE, .addr = A + (64 << 20), .bytes = 16 << 20, .aux = 16 << 20, .aux2 = packed});
+    other(&p, (tn_event){.type = TN_EV_ALLOC, .kind = TN_KIND_PINNED, .site = TN_SITE_FIRST, .addr = A, .bytes = 5000, .aux2 = served | 3});
+    other(&p, (tn_event){.type = TN_EV_ALLOC, .kind = TN_KIND_DEVICE, .site = TN_SITE_FIRST + 1, .addr = A + (64 << 20), .bytes = (3 << 20) + 1, .aux2 = packed});
+    other(&p, (tn_event){.type = TN_EV_ALLOC, .kind = TN_KIND_DEVICE, .site = TN_SITE_FIRST + 1, .addr = A + (72 << 20), .bytes = 700, .aux2 = packed});
+    read_trace();
+    ck_assert_uint_eq(t->processes[0].life_count, 3);
+    ck_assert_uint_eq(life(t, 0)->detail, 3);
+    ck_assert_uint_eq(life(t, 0)->backed, 8192 / TN_LIFE_UNIT);
+    ck_assert_uint_eq(life(t, 1)->backed, (4 << 20) / TN_LIFE_UNIT);
+    ck_assert_uint_eq(life(t, 2)->backed, 1024 / TN_LIFE_UNIT);
+}
+END_TEST
+
 START_TEST(a_stream_ordered_block_is_clean_when_its_stream_is)
 {
     take_on(&p, 1, A, 4096, 1);
@@ -440,6 +457,7 @@ int main(void)
     tcase_add_test(c, the_wait_of_a_free_that_may_be_placed_counts_for_nothing);
     tcase_add_test(c, the_wait_of_a_free_that_stays_the_drivers_counts);
     tcase_add_test(c, pinned_memory_is_in_use_by_every_context);
+    tcase_add_test(c, a_served_block_is_as_it_would_have_been);
     tcase_add_test(c, a_stream_ordered_block_is_clean_when_its_stream_is);
     tcase_add_test(c, joins_say_which_stream_waited_for_what);
     tcase_add_test(c, a_plain_block_freed_in_stream_order_waits_for_that_stream);

@@ -236,7 +236,7 @@ START_TEST(processes_share_a_device_by_uuid)
     ck_assert_uint_eq(device(0)->total.peak_requested, 111);
     ck_assert_uint_eq(device(0)->total.live_requested, 0);
     ck_assert_uint_eq(device(1)->total.live_requested, 5);
-    ck_assert_uint_eq(report->site_count, 3); /* none, no stack, and the one key of both */
+    ck_assert_uint_eq(report->tier_sites, 3); /* none, no stack, and the one key of both */
     ck_assert_uint_eq(report->row_count, 2);  /* that key on each device */
 }
 END_TEST
