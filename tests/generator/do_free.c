@@ -81,7 +81,7 @@ void block_free(struct lane *l, struct op *op, struct block *b)
 	if (code != 0)
 		return;
 	block_gone(l, b);
-	if (waits && chance(&op->random, 4))
+	if (waits && chance(&op->random, 4) && !program.placed)
 		observe_waited(l);
 }
 

@@ -132,6 +132,7 @@ struct program {
 	bool alone;   /* nobody else uses the card: a part of it can be asked for */
 	bool survivors; /* stream-ordered blocks live through resets */
 	bool fault;   /* the last operation is an illegal access */
+	bool placed;  /* a free of plain memory may not have waited: nothing is taken from it */
 	bool trace, list, times;
 	uint32_t reset_rounds; /* one round in so many begins with a reset of a device; 0: none does */
 	size_t card_bytes;

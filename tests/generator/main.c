@@ -1,12 +1,13 @@
 /*
  * generated --seed S --ops N [--only LIST] [--threads T] [--devices D] [--alone] [--fault]
- *           [--resets R] [--survivors] [--trace | --list] [--times]
+ *           [--resets R] [--survivors] [--placed] [--trace | --list] [--times]
  *
  * Carries out the program that the seed says and prints `hash=` over all observations, `ops=` with the operations that
  * found something to work on, and `live.KIND=` with the bytes left alive. --trace adds a line per operation, in no order
  * between threads; --list only names the operations; --times says on standard error what each kind of them took.
  * LIST is numbers and ranges, 3,5-9, or @FILE with one. One round of 64 operations in R begins with the reset of a
  * device (150; 0: none); with --survivors stream-ordered blocks are not freed before it, and live through it.
+ * --placed: whether a free of plain memory waited is neither observed nor relied on, as where a plan places it.
  * --alone: nobody else uses the card, so more than half of it can be asked for. --fault: the last operation is an
  * illegal access. Exit code 2 for usage, 3 where CUDA or memory cannot be had.
  */
@@ -188,7 +189,7 @@ static void print_list(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: generated --seed S --ops N [--only LIST|@FILE] [--threads T] [--devices D] [--alone] [--fault] [--resets R] [--survivors] [--trace|--list] [--times]\n");
+	fprintf(stderr, "usage: generated --seed S --ops N [--only LIST|@FILE] [--threads T] [--devices D] [--alone] [--fault] [--resets R] [--survivors] [--placed] [--trace|--list] [--times]\n");
 	return 2;
 }
 
@@ -244,7 +245,7 @@ static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {{"seed", required_argument, NULL, 's'}, {"ops", required_argument, NULL, 'n'},
 		{"only", required_argument, NULL, 'o'}, {"threads", required_argument, NULL, 't'}, {"devices", required_argument, NULL, 'd'},
-		{"alone", no_argument, NULL, 'a'}, {"fault", no_argument, NULL, 'f'}, {"survivors", no_argument, NULL, 'u'}, {"trace", no_argument, NULL, 'v'},
+		{"alone", no_argument, NULL, 'a'}, {"fault", no_argument, NULL, 'f'}, {"survivors", no_argument, NULL, 'u'}, {"placed", no_argument, NULL, 'p'}, {"trace", no_argument, NULL, 'v'},
 		{"list", no_argument, NULL, 'l'},
 		{"times", no_argument, NULL, 'm'}, {"resets", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
 	const char *only = NULL;
@@ -260,6 +261,7 @@ static int parse(int argc, char **argv)
 		case 'a': program.alone = true; break;
 		case 'f': program.fault = true; break;
 		case 'u': program.survivors = true; break;
+		case 'p': program.placed = true; break;
 		case 'v': program.trace = true; break;
 		case 'l': program.list = true; break;
 		case 'm': program.times = true; break;
