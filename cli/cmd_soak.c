@@ -11,11 +11,12 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/option_value.h"
 #include "cli/record_run.h"
 #include "report/report_soak.h"
 
 const char cmd_soak_help[] =
-    "tenure soak [-o RUN] --serving-when T [--requests-cmd CMD [--requests N|--duration S]] [options] -- CMD...\n"
+    "tenure soak [-o RUN] [--plan PLAN] --serving-when T [--requests-cmd CMD [--requests N|--duration S]] [options] -- CMD...\n"
     "\n"
     "Runs CMD as tenure record does, waits until it serves, lets it serve, and counts by site what it asks of the driver\n"
     "meanwhile. A site's first allocation is told apart from repetition; a refused request and its retry are one. Once the\n"
@@ -29,12 +30,17 @@ const char cmd_soak_help[] =
     "  --phase-timeout S    how long CMD may take until it serves (default 600)\n"
     "  --grace SECONDS      between SIGTERM, by which CMD is ended then, and SIGKILL (default 10)\n"
     "  --strict             first uses count too\n"
+    TN_RUN_PLAN_HELP
+    "  --own-peak SIZE      with --plan: what a device may hold of CMD's at its phases and marks\n"
     "  --top N              lines of each table (default 40)\n"
     "  --nvtx, -q           as of tenure record\n"
     TN_WATCH_HELP
     "\n"
     "Without --requests-cmd and --duration CMD runs until it ends by itself; its end then stands for the drain. CMD may\n"
     "also say by tenure.h or be told by tenure ctl that it serves. Its output goes where this command's goes.\n"
+    "With --plan CMD is run as by tenure run, and criteria decide, one a line: requests were placed by the plan; no driver\n"
+    "allocation while serving, first uses included; no spill; no dropped event; live blocks within 1 % of those at the flip;\n"
+    "0.5 % of a device's memory at most in no line of its account; and --own-peak.\n"
     "Exit code 0 where it holds; 1 with the sites where a site allocated again, or holds more blocks than at the flip;\n"
     "2 for wrong arguments; 3 where CMD never served, died or ended before the requests were done, where no request succeeded,\n"
     "or where events were dropped.\n";
@@ -43,6 +49,7 @@ typedef enum soak_state { LOADING, REQUESTING, WAITING, DRAINING, STOPPING } soa
 
 typedef struct soak {
     tn_record_run run;
+    tn_run_plan plan;
     tn_soak_options options;
     const char *requests_cmd;
     unsigned long requests;
@@ -86,7 +93,7 @@ static int parse_count(const char *name, const char *text, unsigned long *out)
     return 0;
 }
 
-enum { REQUESTS_CMD = 256, REQUESTS, DURATION, DRAIN, PHASE_TIMEOUT, GRACE, STRICT, TOP, NVTX };
+enum { REQUESTS_CMD = 256, REQUESTS, DURATION, DRAIN, PHASE_TIMEOUT, GRACE, STRICT, TOP, NVTX, OWN_PEAK };
 
 /* 0, or the exit code. */
 static int take_option(soak *s, int option, int argc, char **argv)
@@ -123,8 +130,13 @@ static int take_option(soak *s, int option, int argc, char **argv)
     case NVTX:
         s->run.nvtx = 1;
         return 0;
+    case OWN_PEAK:
+        code = cli_size("soak", "--own-peak", optarg, &s->options.peak_most);
+        return code >= 0 ? code : s->options.peak_most ? 0 : cli_fail("soak", "--own-peak 0 holds nothing");
     default:
-        code = tn_watch_option(s->run.watch, "soak", option, optarg);
+        code = tn_run_plan_option(&s->plan, "soak", option, optarg);
+        if (code < 0)
+            code = tn_watch_option(s->run.watch, "soak", option, optarg);
         return code >= 0 ? code : cli_bad_option("soak", argc, argv, option);
     }
 }
@@ -145,6 +157,8 @@ static int parse(int argc, char **argv, soak *s)
         {"strict", no_argument, NULL, STRICT},
         {"top", required_argument, NULL, TOP},
         {"nvtx", no_argument, NULL, NVTX},
+        {"own-peak", required_argument, NULL, OWN_PEAK},
+        TN_RUN_PLAN_OPTIONS,
         TN_WATCH_OPTIONS,
         {NULL, 0, NULL, 0},
     };
@@ -165,6 +179,10 @@ static int parse(int argc, char **argv, soak *s)
         return cli_fail("soak", "--requests and --duration exclude each other");
     if (s->requests && !s->requests_cmd)
         return cli_fail("soak", "--requests needs --requests-cmd");
+    if (!s->plan.path && (s->plan.misfit_native || s->plan.budget || s->options.peak_most))
+        return cli_fail("soak", "--misfit, --budget and --own-peak need --plan");
+    s->options.planned = s->plan.path != NULL;
+    s->run.plan = s->plan.path ? &s->plan : NULL;
     s->run.argv = argv + optind;
     return -1;
 }
@@ -207,6 +225,7 @@ static pid_t start_request(const soak *s)
     signal(SIGPIPE, SIG_DFL);
     unsetenv("LD_PRELOAD");
     unsetenv("TENURE_RUN");
+    unsetenv("TENURE_PLAN");
     dup2(2, 1);
     execl("/bin/sh", "sh", "-c", s->requests_cmd, (char *)NULL);
     _exit(127);
@@ -310,7 +329,10 @@ int cmd_soak(int argc, char **argv)
             return code;
         s.run.run = folder;
     }
-    code = tn_record_run_command(&s.run);
+    code = s.plan.path ? tn_run_plan_open(&s.plan, "soak") : -1;
+    if (code < 0)
+        code = tn_record_run_command(&s.run);
+    tn_run_plan_free(&s.plan);
     tn_control_set_close(&s.processes);
     if (code >= 0) {
         if (s.run.run == folder)

@@ -8,6 +8,7 @@
 
 #include "report/report_serving.h"
 #include "report/report_short_name.h"
+#include "report/report_soak_plan.h"
 #include "report/report_stack.h"
 #include "report/report_steps.h"
 #include "report/report_text_parts.h"
@@ -28,6 +29,7 @@ typedef struct findings {
     int64_t blocks, backed; /* of excess that is no first use */
     size_t kept;            /* rows whose first use keeps a block */
     int drained;            /* some process has the mark */
+    tn_soak_blocks alive;
 } findings;
 
 static int is_drained(const tn_step *s)
@@ -59,7 +61,7 @@ static tn_error add_excess(findings *f, const tn_step_sum *sum)
 {
     for (size_t i = 0; i < sum->touched_count; i++) {
         const tn_step_change *c = &sum->rows[sum->touched[i]];
-        if (c->blocks <= 0)
+        if (c->blocks <= 0 || f->report->sites[f->report->rows[c->row].site].tier)
             continue;
         excess *grown = realloc(f->excess, (f->excess_count + 1) * sizeof(*grown));
         if (!grown)
@@ -73,6 +75,24 @@ static tn_error add_excess(findings *f, const tn_step_sum *sum)
         f->backed += e.first_use ? 0 : e.backed;
     }
     return TN_OK;
+}
+
+/* Blocks that a step added, tiers' own memory left out. */
+static int64_t blocks_of(const tn_report *r, const tn_step *s)
+{
+    int64_t blocks = 0;
+    for (size_t i = 0; i < s->change_count; i++)
+        blocks += r->sites[r->rows[s->changes[i].row].site].tier ? 0 : s->changes[i].blocks;
+    return blocks;
+}
+
+static void count_alive(findings *f, uint32_t process, const tn_step *from, const tn_step *to)
+{
+    for (const tn_step *s = f->report->steps->steps; s <= to; s++) {
+        int64_t blocks = s->process == process ? blocks_of(f->report, s) : 0;
+        f->alive.now += blocks;
+        f->alive.then += s <= from ? blocks : 0;
+    }
 }
 
 static tn_error find(findings *f)
@@ -91,6 +111,7 @@ static tn_error find(findings *f)
             if (s->process == p)
                 tn_step_sum_add(&sum, s);
         error = add_excess(f, &sum);
+        count_alive(f, p, from, to);
         tn_step_sum_free(&sum);
     }
     return error;
@@ -207,11 +228,15 @@ tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FIL
         tn_stack_want(r, r->rows[f.excess[i].row].site);
     const tn_serving_counts *c = &r->serving->total;
     uint64_t repeated = tn_serving_repeated(c);
-    int fails = repeated > 0 || f.blocks > 0 || (options->strict && (c->first_uses > 0 || f.kept > 0));
+    tn_soak_verdict planned = TN_SOAK_HOLDS;
+    if (options->planned)
+        planned = tn_soak_plan(r, options, &f.alive, out);
+    int fails = options->planned ? planned == TN_SOAK_FALLS_SHORT : repeated > 0 || f.blocks > 0 || (options->strict && (c->first_uses > 0 || f.kept > 0));
+    int unknown = planned == TN_SOAK_INCONCLUSIVE;
     if (options->broken)
         fprintf(out, "Inconclusive: %s. Until then:\n", options->broken);
     fprintf(out, "%s%" PRIu64 " driver allocation%s while serving, %" PRIu64 " repeated and %" PRIu64 " first use%s (%" PRIu64 " retr%s, %" PRIu64 " refused);\n",
-            options->broken ? "  " : fails ? "Falls short: " : "Holds: ", c->driver_allocations, TN_PLURAL(c->driver_allocations), repeated, c->first_uses, TN_PLURAL(c->first_uses),
+            options->broken ? "  " : fails ? "Falls short: " : unknown ? "Inconclusive: " : "Holds: ", c->driver_allocations, TN_PLURAL(c->driver_allocations), repeated, c->first_uses, TN_PLURAL(c->first_uses),
             c->retries, c->retries == 1 ? "y" : "ies", c->refused);
     fprintf(out, "  %" PRId64 " block%s (%s) more %s than at the flip to serving; %zu first use%s kept.\n\n", f.blocks, TN_PLURAL(f.blocks),
             tn_format_bytes((uint64_t)(f.backed > 0 ? f.backed : 0), bytes), f.drained ? "when the requests are done" : "at the end", f.kept, TN_PLURAL(f.kept));
@@ -220,5 +245,5 @@ tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FIL
     print_excess(&f, options->top, out);
     free(order);
     free(f.excess);
-    return options->broken ? TN_SOAK_INCONCLUSIVE : fails ? TN_SOAK_FALLS_SHORT : TN_SOAK_HOLDS;
+    return options->broken || (unknown && !fails) ? TN_SOAK_INCONCLUSIVE : fails ? TN_SOAK_FALLS_SHORT : TN_SOAK_HOLDS;
 }

@@ -149,6 +149,26 @@ run "$TENURE" run --plan plan.json -o none -- ./nothing
 not_started no_such_program 2 'tenure run: ./nothing: No such file or directory'
 run "$TENURE" run --nonsense
 not_started an_unknown_option 2 'tenure run: unknown option --nonsense*'
+
+# ---- soak takes the same plans ----
+run "$TENURE" soak --plan cut.json -o none -- "${engine[@]}"
+not_started soak_with_a_cut_plan 2 'tenure soak: cut.json:*:*: *'
+run "$TENURE" soak --plan build.json -o none -- "${engine[@]}"
+not_started soak_with_another_build 2 'tenure soak: build.json is for another build of legacy_engine*'
+run env FAKEGPU_MEM_MIB=2000 "$TENURE" soak --plan plan.json -o none -- "${engine[@]}"
+falls_short soak_on_a_smaller_device 'tenure soak: plan.json needs * more than device 0*'
+run "$TENURE" soak --budget 1GiB -o none -- "${engine[@]}"
+not_started soak_with_a_budget_and_no_plan 2 'tenure soak: --misfit, --budget and --own-peak need --plan'
+run "$TENURE" soak --plan plan.json --own-peak lots -o none -- "${engine[@]}"
+not_started soak_with_no_peak 2 'tenure soak: --own-peak*lots*'
+run "$TENURE" soak -q --plan plan.json -o soaked --serving-when line:^phase=serving --planning-when line:^phase=planning -- "${engine[@]}"
+holds soak_prints_its_criteria "$out" '*Criteria*placed by the plan: *driver allocations while serving: *spilled calls: *dropped events: *live blocks: *attribution: *run folder: */soaked'
+case $rc in
+0) holds soak_holds "$out" '*Holds: *' ;;
+1) holds soak_falls_short "$out" '*falls short  *Falls short: *' ;;
+*) not_ok soak_decides "exit code $rc: $out$err" ;;
+esac
+
 run "$TENURE" help run
 holds help_is_there "$rc:$out" '0:tenure run --plan PLAN*'
 finish
