@@ -256,6 +256,14 @@ START_TEST(a_refused_release_is_counted_and_tried_again)
     expect_error(TN_MEM_E_DRIVER, tn_arena_destroy(&arena));
     ck_assert_ptr_nonnull(arena);
     expect_error(TN_MEM_E_STALE, tn_arena_free(arena, c));
+    ck_assert_uint_eq(stats_now().regions, 1);
+    char *d = take(KIB, 0), *e = take(KIB, 0);
+    ck_assert_uint_eq(stats_now().regions, 2);
+    expect_ok(tn_arena_free(arena, d)); /* what a reset could not release goes with the next free as well */
+    ck_assert_uint_eq(stats_now().regions, 1);
+    tn_host_fail(host, TN_HOST_RELEASE, 1);
+    expect_error(TN_MEM_E_DRIVER, tn_arena_reset(arena));
+    expect_error(TN_MEM_E_STALE, tn_arena_free(arena, e));
     expect_ok(tn_arena_trim(arena));
     ck_assert_uint_eq(fixture_journal_live(host, "arena"), 0);
 }

@@ -221,6 +221,74 @@ START_TEST(a_failure_at_every_call_leaks_nothing)
 }
 END_TEST
 
+/* A random life beside a table of what each block is: handed out only when free and clean, refused only when none is, found as it is. */
+typedef struct model_block {
+    size_t asked; /* 0: not live */
+    tn_work_mark last[4]; /* of each queue; work that is ordered before a block's next use outlasts that */
+} model_block;
+
+static bool is_ready(const model_block *b, uint64_t queue)
+{
+    bool ready = b->asked == 0;
+    for (int q = 1; q < 4; q++)
+        ready = ready && (b->last[q].queue == 0 || device_done(b->last[q]) || device_ordered(b->last[q], queue));
+    return ready;
+}
+
+START_TEST(a_random_life_agrees_with_a_table)
+{
+    uint64_t seed = fixture_seed(0xF17ED1 + (uint64_t)_i), waits = 0, refusals = 0;
+    random_state random = {seed};
+    model_block blocks[BLOCKS] = {{0}};
+    for (size_t step = 0; step < 6000; step++) {
+        const char *where = fixture_seed_line(seed, step);
+        uint64_t what = random_below(&random, 100), queue = random_below(&random, 4);
+        size_t at = random_below(&random, BLOCKS), live = 0, ready = 0;
+        for (size_t i = 0; i < BLOCKS; i++) {
+            live += blocks[i].asked > 0;
+            ready += is_ready(&blocks[i], queue);
+        }
+        if (what < 45) {
+            size_t bytes = 1 + random_below(&random, STRIDE);
+            tn_stable_span span;
+            tn_mem_error error = tn_fixed_take(fixed, bytes, queue, &span);
+            ck_assert_msg(error == (ready > 0 ? TN_MEM_OK : live == BLOCKS ? TN_MEM_E_EXHAUSTED : TN_MEM_E_MUST_WAIT), "%s: %s", tn_mem_error_text(error), where);
+            waits += error == TN_MEM_E_MUST_WAIT;
+            refusals += error == TN_MEM_E_EXHAUSTED;
+            if (error != TN_MEM_OK)
+                continue;
+            at = (size_t)((char *)tn_stable_data(span) - base) / STRIDE;
+            ck_assert_msg(is_ready(&blocks[at], queue), "%s", where);
+            blocks[at].asked = bytes;
+        } else if (what < 85) {
+            uint64_t of = random_below(&random, 4); /* 0: nothing is under way */
+            tn_work_mark mark = of > 0 ? device_enqueue(of) : (tn_work_mark){0};
+            tn_work_set set = device_set(mark);
+            tn_mem_error error = tn_fixed_free(fixed, base + at * STRIDE, &set);
+            ck_assert_msg(error == (blocks[at].asked > 0 ? TN_MEM_OK : TN_MEM_E_STALE), "%s", where);
+            if (error == TN_MEM_OK)
+                blocks[at].last[of] = mark;
+            blocks[at].asked = 0;
+        } else if (what < 92) {
+            device_finish(1 + random_below(&random, 3));
+        } else {
+            size_t offset = random_below(&random, STRIDE), bytes = 0;
+            void *found = NULL;
+            tn_mem_error error = tn_fixed_find(fixed, base + at * STRIDE + offset, &found, &bytes);
+            ck_assert_msg(error == (offset < blocks[at].asked ? TN_MEM_OK : TN_MEM_E_STALE), "%s", where);
+            ck_assert_msg(error != TN_MEM_OK || (found == base + at * STRIDE && bytes == blocks[at].asked), "%s", where);
+        }
+        size_t bytes = 0;
+        for (size_t i = 0; i < BLOCKS; i++)
+            bytes += blocks[i].asked;
+        ck_assert_msg(stats_now().live_bytes == bytes, "%s", where);
+    }
+    ck_assert_uint_gt(waits, 20);
+    ck_assert_uint_gt(refusals, 20);
+    device_finish_all();
+}
+END_TEST
+
 /* Each block's first word is its holder's; who frees a block that another has, or is told of one as it is not, is found out. */
 static uint64_t double_frees;
 static size_t wrong;
@@ -301,6 +369,7 @@ int main(void)
     tcase_add_test(tests, a_block_freed_in_flight_is_not_handed_out_before_it_is_done);
     tcase_add_test(tests, marks_without_a_work_table_are_an_argument);
     tcase_add_test(tests, a_failure_at_every_call_leaks_nothing);
+    tcase_add_loop_test(tests, a_random_life_agrees_with_a_table, 0, 6);
     tcase_add_test(tests, threads_never_hold_one_block_together);
     tcase_add_test(tests, a_block_is_freed_once_whoever_comes_first);
     return fixture_run("fixed", tests);

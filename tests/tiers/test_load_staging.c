@@ -168,6 +168,60 @@ static void *work(void *unused)
     return NULL;
 }
 
+/* What is taken and given at random, and what an end of Loading says of it, beside a list. */
+START_TEST(a_random_load_agrees_with_a_list)
+{
+    enum { MOST = 4, STEPS = 3000 };
+    struct { tn_region region; uint64_t order; } kept[MOST] = {{{0}, 0}};
+    uint64_t seed = fixture_seed(0x57A6E + (uint64_t)_i), order = 0, late = 0;
+    random_state random = {seed};
+    bool over = false;
+    for (size_t step = 0; step < STEPS; step++) {
+        const char *where = fixture_seed_line(seed, step);
+        size_t at = random_below(&random, MOST), live = 0, total = 0, first = MOST;
+        for (size_t i = 0; i < MOST; i++) {
+            bool there = kept[i].region.base != NULL;
+            live += there;
+            total += kept[i].region.committed;
+            if (there && (first == MOST || kept[i].order < kept[first].order))
+                first = i;
+        }
+        uint64_t what = random_below(&random, 20);
+        if (what < 2) {
+            tn_staging_leftover left;
+            tn_mem_error error = tn_staging_end_loading(staging, &left);
+            ck_assert_msg(error == (live > 0 ? TN_MEM_E_LEFTOVER : TN_MEM_OK) && left.count == live && left.total == total, "%s", where);
+            ck_assert_msg(live == 0 || left.address == kept[first].region.base, "%s", where);
+            over = live == 0;
+        } else if (what < 4) {
+            tn_staging_begin_loading(staging);
+            over = false;
+        } else if (kept[at].region.base != NULL) {
+            tn_region copy = kept[at].region;
+            expect_ok(tn_staging_give(staging, &kept[at].region));
+            expect_error(TN_MEM_E_STALE, tn_staging_give(staging, &copy));
+        } else {
+            bool fails = random_below(&random, 5) == 0 && !over;
+            if (fails)
+                tn_host_fail(host, TN_HOST_ACQUIRE, 1);
+            tn_mem_error error = tn_staging_take(staging, 1 + random_below(&random, 9000), 0, "load", &kept[at].region);
+            ck_assert_msg(error == (over ? TN_MEM_E_BUDGET : fails ? TN_MEM_E_OUT_OF_MEMORY : TN_MEM_OK), "%s", where);
+            kept[at].order = ++order;
+            late += over;
+        }
+        tn_staging_stats stats;
+        tn_staging_read_stats(staging, &stats);
+        size_t there = 0;
+        for (size_t i = 0; i < MOST; i++)
+            there += kept[i].region.base != NULL;
+        ck_assert_msg(stats.live == there && stats.late == late && stats.taken == stats.given + there, "%s", where);
+    }
+    ck_assert_uint_gt(late, 10);
+    ck_assert_uint_eq(stats_now().live_bytes, fixture_journal_live(host, NULL));
+    end();
+}
+END_TEST
+
 START_TEST(loaders_are_many)
 {
     pthread_t threads[4];
@@ -194,6 +248,7 @@ int main(void)
     tcase_add_test(tests, what_the_backend_refuses_changes_nothing);
     tcase_add_test(tests, an_end_gives_back_what_is_left);
     tcase_add_test(tests, without_host_memory_nothing_is_acquired);
+    tcase_add_loop_test(tests, a_random_load_agrees_with_a_list, 0, 4);
     tcase_add_test(tests, loaders_are_many);
     return fixture_run("load_staging", tests);
 }

@@ -404,6 +404,22 @@ static void *resize_within(void *self, void *block, size_t old_bytes, size_t new
     return malloc(new_bytes);
 }
 
+START_TEST(calls_that_name_nothing_are_arguments)
+{
+    tn_stable_span span;
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_take(packed, 0, 0, TN_WORK_NO_QUEUE, &span, NULL));
+    ck_assert_ptr_null(tn_stable_data(span));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_take(NULL, 0, 1, TN_WORK_NO_QUEUE, &span, NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_take(packed, 0, 1, TN_WORK_NO_QUEUE, NULL, NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_free(NULL, &span, NULL));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_hold(NULL, &span));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_release_hold(NULL, &span));
+    expect_error(TN_MEM_E_ARGUMENT, tn_packed_destroy(NULL));
+    tn_packed_stats stats = stats_now();
+    ck_assert(stats.takes == 0 && stats.diverged == 0 && stats.bad_frees == 0);
+}
+END_TEST
+
 START_TEST(a_failure_at_every_call_leaks_nothing)
 {
     budget b = {0};
@@ -454,6 +470,7 @@ int main(void)
     tcase_add_test(tests, work_on_more_queues_than_a_set_holds_is_waited_for_all_the_same);
     tcase_add_test(tests, a_held_slot_goes_back_to_its_own_site_alone);
     tcase_add_test(tests, a_bad_free_changes_nothing_and_the_first_is_remembered);
+    tcase_add_test(tests, calls_that_name_nothing_are_arguments);
     tcase_add_test(tests, a_failure_at_every_call_leaks_nothing);
     return fixture_run("packed", tests);
 }
