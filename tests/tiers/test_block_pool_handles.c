@@ -66,7 +66,12 @@ START_TEST(two_pools_never_accept_each_others_handles)
     expect_error(TN_MEM_E_FOREIGN, tn_block_pool_release(other, &mine, NULL, 0));
     expect_error(TN_MEM_E_FOREIGN, tn_block_pool_share(pool, &theirs, &to));
     expect_error(TN_MEM_E_FOREIGN, tn_block_pool_look(other, &mine, NULL));
+    tn_block second = take(), copy = second;
+    give(&second);
+    expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &copy, NULL, 0)); /* the first stays on record */
     ck_assert_int_eq(stats_now().first_bad, TN_MEM_E_FOREIGN);
+    ck_assert_uint_eq(stats_now().first_bad_id, tn_block_id(&theirs));
+    ck_assert_uint_ne(stats_now().first_bad_id, tn_block_id(&copy));
     expect_ok(tn_block_pool_release(other, &theirs, NULL, 0));
     expect_ok(tn_block_pool_destroy(&other));
     /* A pool made in its place, at the same address perhaps, is another pool. */

@@ -53,10 +53,25 @@ static void handed_out(void *self, const void *allocator, const char *tag, const
     calls++;
 }
 
+/* What another thread may do while the listener hears of an end: the key is neither had nor to be had. */
+static tn_stable_slots *contested;
+
+static void contest(void)
+{
+    tn_stable_slots *s = contested;
+    tn_stable_span none;
+    contested = NULL;
+    expect_error(TN_MEM_E_IN_USE, tn_stable_slots_take(s, 5, 100, 0, 0, &none));
+    expect_error(TN_MEM_E_STALE, tn_stable_slots_release(s, 5, NULL));
+    expect_error(TN_MEM_E_IN_USE, tn_stable_slots_drop(s, 5));
+}
+
 static void taken_back(void *self, const void *allocator, const void *address)
 {
     (void)self;
     calls++;
+    if (contested != NULL)
+        contest();
     for (size_t i = 0; i < live_count; i++) {
         if (live[i].allocator != allocator || live[i].address != address)
             continue;
@@ -182,6 +197,7 @@ START_TEST(the_stable_slots_tell_of_takes_and_releases)
         ck_assert_str_eq(last_tag, "graph");
         expect_live(1, 100);
         expect_error(TN_MEM_E_IN_USE, tn_stable_slots_take(s, 5, 100, 0, 0, &span));
+        contested = s;
         expect_ok(tn_stable_slots_release(s, 5, NULL));
         expect_error(TN_MEM_E_STALE, tn_stable_slots_release(s, 5, NULL));
         expect_live(0, 0);

@@ -132,6 +132,7 @@ START_TEST(a_dropped_slot_is_for_other_keys)
     expect_error(TN_MEM_E_EXHAUSTED, try_take(3, 1000, 0, &no));
     expect_ok(tn_stable_slots_drop(slots, 1));
     expect_error(TN_MEM_E_ARGUMENT, tn_stable_slots_drop(slots, 1));
+    ck_assert_uint_eq(stats_now().bad_keys, 2);
     expect_error(TN_MEM_E_EXHAUSTED, try_take(3, 100, 0, &no)); /* it is more than twice as large: it stays for a better fit */
     expect_error(TN_MEM_E_EXHAUSTED, try_take(3, 1001, 0, &no));
     ck_assert_ptr_eq(take(3, 800), a);
