@@ -219,7 +219,7 @@ static int is_fixed(const tn_unit *u)
     return u->family == TN_FAMILY_DEVICE && u->live_blocks >= 2 && u->smallest == u->largest && u->at_peak == u->live_bytes;
 }
 
-static tn_error choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u), int *took)
+static tn_error choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*fits)(const tn_unit *u))
 {
     mark(s, open, chosen, fits);
     tn_error error = read_peak(s, chosen);
@@ -230,7 +230,6 @@ static tn_error choose_t3(tn_section *s, uint8_t *open, uint8_t *chosen, int (*f
         tn_decide(u, TN_D_T3, fixed_bytes(u),
                u->held ? "graphs held its addresses, so no other site may have them" : "blocks of one size, all alive when memory is shortest");
         open[i] = 0;
-        *took = 1;
     }
     return error;
 }
@@ -333,7 +332,6 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
 {
     uint8_t *open = calloc(s->unit_count + 1, 1), *chosen = calloc(s->unit_count + 1, 1);
     tn_error error = open && chosen ? tn_simulate_units(s) : TN_E_NOMEM;
-    int took_t3 = 0;
     for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         tn_unit *u = &s->units[i];
         u->held = (u->flags & TN_LF_HELD) != 0;
@@ -373,9 +371,9 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     if (error == TN_OK)
         error = choose_t4(s, open, chosen);
     if (error == TN_OK)
-        error = choose_t3(s, open, chosen, is_device, &took_t3);
+        error = choose_t3(s, open, chosen, is_device);
     if (error == TN_OK)
-        error = choose_t3(s, open, chosen, is_async_family, &took_t3);
+        error = choose_t3(s, open, chosen, is_async_family);
     if (error == TN_OK)
         error = limit_packed(s, open, is_device, PACKED_BLOCKS_MAX, PACKED_BLOCKS_MAX / 2);
     if (error == TN_OK)
@@ -383,13 +381,6 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     /* There is no T3 of pinned memory: as many as can be. */
     if (error == TN_OK)
         error = limit_packed(s, open, is_pinned_to_stay, TN_LAYOUT_SLOTS_MAX, TN_LAYOUT_SLOTS_MAX);
-    if (error == TN_OK && took_t3) { /* what is left has another highest point */
-        mark(s, open, chosen, is_device);
-        error = read_peak(s, chosen);
-        mark(s, open, chosen, is_async_family);
-        if (error == TN_OK)
-            error = read_peak(s, chosen);
-    }
     if (error == TN_OK) {
         choose_rest(s, open);
         for (size_t i = 0; i < s->unit_count; i++)

@@ -102,16 +102,10 @@ static tn_error read_native(const tn_section *s, uint32_t process, change **out,
 
 /* ---- phases ---- */
 
-typedef struct clock { const tn_trace_process *p; size_t next; uint8_t phase; } clock;
+enum { PHASES = TN_PHASE_SERVING + 1 };
+typedef struct phase_peaks { uint64_t device[PHASES], native[PHASES], pinned[PHASES]; uint8_t seen[PHASES]; } phase_peaks;
 
-/* The phase at a position; positions rise from call to call. 1 where it has changed. */
-static int clock_to(clock *c, uint32_t at)
-{
-    uint8_t before = c->phase;
-    while (c->next < c->p->phase_count && c->p->phases[c->next].at <= at)
-        c->phase = c->p->phases[c->next++].phase;
-    return before != c->phase;
-}
+typedef struct clock { const tn_trace_process *p; size_t next; uint8_t phase; } clock;
 
 static void highest(uint64_t *most, uint64_t value)
 {
@@ -119,8 +113,14 @@ static void highest(uint64_t *most, uint64_t value)
         *most = value;
 }
 
-enum { PHASES = TN_PHASE_SERVING + 1 };
-typedef struct phase_peaks { uint64_t device[PHASES], native[PHASES], pinned[PHASES]; uint8_t seen[PHASES]; } phase_peaks;
+/* On to the next phase that began up to a position: 1 with it in c->phase. */
+static int clock_to(clock *c, uint32_t at)
+{
+    if (c->next == c->p->phase_count || c->p->phases[c->next].at > at)
+        return 0;
+    c->phase = c->p->phases[c->next++].phase % PHASES;
+    return 1;
+}
 
 static tn_error native_peaks(const tn_section *s, uint32_t process, phase_peaks *peaks, uint64_t *most)
 {
@@ -129,15 +129,24 @@ static tn_error native_peaks(const tn_section *s, uint32_t process, phase_peaks 
     tn_error error = read_native(s, process, &changes, &count);
     clock c = {.p = &s->trace->processes[process]};
     uint64_t live = 0;
-    for (size_t i = 0; i < count && error == TN_OK; i++) {
-        if (clock_to(&c, changes[i].at))
-            highest(&peaks->native[c.phase % PHASES], live);
+    for (size_t i = 0; i <= count && error == TN_OK; i++) { /* behind the last change phases may begin still */
+        while (clock_to(&c, i < count ? changes[i].at : TN_LIFE_OPEN))
+            highest(&peaks->native[c.phase], live);
+        if (i == count)
+            break;
         live = changes[i].comes ? live + changes[i].bytes : live - changes[i].bytes;
-        highest(&peaks->native[c.phase % PHASES], live);
+        highest(&peaks->native[c.phase], live);
         highest(most, live);
     }
     free(changes);
     return error;
+}
+
+static void note_placed(phase_peaks *peaks, uint8_t phase, uint64_t device, uint64_t pinned)
+{
+    peaks->seen[phase] = 1;
+    highest(&peaks->device[phase], device);
+    highest(&peaks->pinned[phase], pinned);
 }
 
 static void placed_peaks(const tn_section *s, const tn_instance *in, phase_peaks *peaks)
@@ -147,19 +156,17 @@ static void placed_peaks(const tn_section *s, const tn_instance *in, phase_peaks
     uint64_t device = 0, pinned = 0;
     uint32_t i;
     peaks->seen[c.phase] = 1;
-    for (int what; (what = tn_walk_next(&w, &i));) {
-        const tn_life *l = &w.lives[i];
-        const tn_unit *u = &s->units[s->unit_of[l->site]];
-        if (clock_to(&c, what > 0 ? l->begin : l->freed)) {
-            highest(&peaks->device[c.phase % PHASES], device);
-            highest(&peaks->pinned[c.phase % PHASES], pinned);
-        }
-        peaks->seen[c.phase % PHASES] = 1;
-        if (u->discipline == TN_D_NATIVE)
+    for (int what = 1; what;) {
+        what = tn_walk_next(&w, &i);
+        const tn_life *l = what ? &w.lives[i] : NULL;
+        while (clock_to(&c, what > 0 ? l->begin : what < 0 ? l->freed : TN_LIFE_OPEN))
+            note_placed(peaks, c.phase, device, pinned);
+        const tn_unit *u = what ? &s->units[s->unit_of[l->site]] : NULL;
+        if (!u || u->discipline == TN_D_NATIVE)
             continue;
         uint64_t bytes = tn_unit_bytes(u, l->bytes), *live = u->family == TN_FAMILY_PINNED ? &pinned : &device;
         *live = what > 0 ? *live + bytes : *live - bytes;
-        highest(u->family == TN_FAMILY_PINNED ? &peaks->pinned[c.phase % PHASES] : &peaks->device[c.phase % PHASES], *live);
+        note_placed(peaks, c.phase, device, pinned);
     }
 }
 

@@ -1,43 +1,8 @@
-/* One state a tier; slots know whom they share addresses with. */
-#include "planner/serve.h"
-
+/* One state a tier; slots, which know whom they share addresses with, are in serve_slots.c. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/bump.h"
-#include "planner/regions.h"
-#include "planner/trace_index.h"
-
-typedef enum slot_use { FREE = 0, ALIVE, FREED } slot_use; /* FREED: not clean yet */
-
-typedef struct slot {
-    uint64_t offset, bytes;
-    uint32_t row, life;
-    uint32_t freed, stream; /* of FREED */
-    uint32_t first_other, other_count; /* in `others` */
-    slot_use use;
-} slot;
-
-typedef struct fixed { uint64_t block, count, alive, freed; } fixed; /* T3, by row */
-
-struct tn_serve {
-    const tn_plan_section *plan;
-    slot *slots; size_t slot_count;
-    uint32_t *others; size_t other_count;
-    uint32_t *first_slot;         /* by row: its first slot */
-    fixed *fixeds;               /* by row */
-    tn_bump bumps[TN_FAMILY_COUNT];
-    tn_bump *stacks; size_t stack_count;
-    tn_index stack_of_stream;
-    tn_regions regions;
-    tn_region_run run;
-    struct loose { uint32_t detail; uint64_t used; } *loose; size_t loose_count; /* T5a, by flags */
-    uint32_t *place;             /* by life: slot, bump block, region, or nothing */
-    uint32_t *row_of;            /* by life; TN_TRACE_NONE: not served */
-    uint32_t *freed_in;          /* by life, of T3: 1 + how many waits of ours there had been at its free */
-    uint32_t waits;
-    tn_index joins;
-};
+#include "planner/serve_parts.h"
 
 const char *tn_spill_text(tn_spill spill)
 {
@@ -59,75 +24,6 @@ static const tn_plan_tier *tier_of(const tn_plan_section *s, tn_discipline d, tn
 }
 
 /* ---- making ---- */
-
-static int same_arena(const tn_plan_row *a, const tn_plan_row *b)
-{
-    return a->discipline == b->discipline && a->family == b->family && (a->family != TN_FAMILY_PINNED || a->detail == b->detail);
-}
-
-static int by_offset(const void *a, const void *b)
-{
-    const slot *x = *(slot *const *)a, *y = *(slot *const *)b;
-    if (x->offset != y->offset)
-        return x->offset < y->offset ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
-static int make_slots(tn_serve *s)
-{
-    const tn_plan_section *p = s->plan;
-    size_t count = 0;
-    for (size_t i = 0; i < p->row_count; i++)
-        for (size_t k = 0; k < p->rows[i].class_count; k++)
-            count += p->rows[i].classes[k].count;
-    s->slots = calloc(count + 1, sizeof *s->slots);
-    slot **sorted = malloc((count + 1) * sizeof *sorted);
-    if (!s->slots || !sorted) {
-        free(sorted);
-        return 0;
-    }
-    for (size_t i = 0; i < p->row_count; i++) {
-        s->first_slot[i] = (uint32_t)s->slot_count;
-        for (size_t k = 0; k < p->rows[i].class_count; k++)
-            for (size_t n = 0; n < p->rows[i].classes[k].count; n++)
-                s->slots[s->slot_count++] = (slot){.offset = p->rows[i].classes[k].offsets[n], .bytes = p->rows[i].classes[k].bytes, .row = (uint32_t)i};
-    }
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &s->slots[i];
-    if (count)
-        qsort(sorted, count, sizeof *sorted, by_offset);
-    /* Whom each shares addresses with: from its offset on until its end, and those before it that reach into it, found the other way
-     * round in two passes. */
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < count; i++) {
-            for (size_t k = i + 1; k < count && sorted[k]->offset < sorted[i]->offset + sorted[i]->bytes; k++) {
-                if (!same_arena(&p->rows[sorted[i]->row], &p->rows[sorted[k]->row]))
-                    continue;
-                if (pass == 0) {
-                    sorted[i]->other_count++;
-                    sorted[k]->other_count++;
-                } else {
-                    s->others[sorted[i]->first_other + sorted[i]->other_count++] = (uint32_t)(sorted[k] - s->slots);
-                    s->others[sorted[k]->first_other + sorted[k]->other_count++] = (uint32_t)(sorted[i] - s->slots);
-                }
-            }
-        }
-        if (pass)
-            break;
-        for (size_t i = 0; i < count; i++) {
-            s->slots[i].first_other = (uint32_t)s->other_count;
-            s->other_count += s->slots[i].other_count;
-            s->slots[i].other_count = 0;
-        }
-        s->others = malloc((s->other_count + 1) * sizeof *s->others);
-        if (!s->others) {
-            free(sorted);
-            return 0;
-        }
-    }
-    free(sorted);
-    return 1;
-}
 
 static int make_regions(tn_serve *s)
 {
@@ -156,7 +52,7 @@ tn_serve *tn_serve_new(const tn_plan_section *plan, size_t lives)
     s->place = malloc((lives + 1) * sizeof *s->place);
     s->row_of = malloc((lives + 1) * sizeof *s->row_of);
     s->freed_in = calloc(lives + 1, sizeof *s->freed_in);
-    if (!s->first_slot || !s->fixeds || !s->place || !s->row_of || !s->freed_in || !make_slots(s) || !make_regions(s)) {
+    if (!s->first_slot || !s->fixeds || !s->place || !s->row_of || !s->freed_in || !tn_serve_make_slots(s) || !make_regions(s)) {
         tn_serve_free(s);
         return NULL;
     }
@@ -195,129 +91,11 @@ void tn_serve_free(tn_serve *s)
     free(s);
 }
 
-/* ---- slots ---- */
-
-static int stream_may_have(const tn_serve *s, const slot *x, uint32_t stream)
-{
-    if (!x->stream || !stream)
-        return 0;
-    uint32_t upto = tn_index_find(&s->joins, (uint64_t)stream << 32 | x->stream);
-    return x->stream == stream || (upto != TN_INDEX_NONE && upto > x->freed);
-}
-
-/* What keeps `stream` from the slot's memory: FREE nothing, FREED a wait would do, ALIVE. *who is the slot in the way. */
-static slot_use obstacle(const tn_serve *s, uint32_t index, uint32_t stream, uint32_t *who)
-{
-    const slot *x = &s->slots[index];
-    slot_use worst = FREE;
-    for (uint32_t k = 0; k <= x->other_count && worst != ALIVE; k++) {
-        uint32_t other = k == 0 ? index : s->others[x->first_other + k - 1];
-        const slot *y = &s->slots[other];
-        if (y->use == ALIVE || (y->use == FREED && worst == FREE && !stream_may_have(s, y, stream))) {
-            worst = y->use;
-            *who = other;
-        }
-    }
-    return worst;
-}
-
-/* A wait for the whole context: everything that is freed is clean. */
-static void wait_for_all(tn_serve *s)
-{
-    s->waits++;
-    for (size_t i = 0; i < s->slot_count; i++)
-        if (s->slots[i].use == FREED)
-            s->slots[i].use = FREE;
-    for (size_t i = 0; i < s->plan->row_count; i++) {
-        s->fixeds[i].alive -= s->fixeds[i].freed;
-        s->fixeds[i].freed = 0;
-    }
-}
-
-static void take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
-{
-    const tn_plan_row *r = &s->plan->rows[row];
-    uint32_t first = s->first_slot[row], wait = TN_TRACE_NONE, who = TN_TRACE_NONE;
-    size_t k = 0;
-    for (; k < r->class_count && r->classes[k].bytes < block->bytes; k++)
-        first += (uint32_t)r->classes[k].count;
-    out->short_by = block->bytes;
-    if (k == r->class_count) {
-        out->spill = TN_SPILL_TOO_LARGE;
-        return;
-    }
-    int own = 1;
-    for (uint32_t i = first; i < first + r->classes[k].count; i++) {
-        uint32_t other = TN_TRACE_NONE;
-        slot_use use = obstacle(s, i, block->stream, &other);
-        if (use == ALIVE && s->slots[other].row != row) {
-            own = 0;
-            who = s->slots[other].row;
-        }
-        if (use == FREED && wait == TN_TRACE_NONE)
-            wait = i;
-        if (use != FREE)
-            continue;
-        wait = i;
-        own = -1;
-        break;
-    }
-    if (wait == TN_TRACE_NONE) {
-        out->spill = own ? TN_SPILL_TOO_MANY : TN_SPILL_IN_THE_WAY;
-        out->other = own ? TN_TRACE_NONE : who;
-        return;
-    }
-    if (own != -1) {
-        out->waited = 1;
-        wait_for_all(s);
-    }
-    s->slots[wait].use = ALIVE;
-    s->slots[wait].life = life;
-    s->place[life] = wait;
-    s->row_of[life] = row;
-}
-
-/* The rows that have blocks alive on the slot's addresses; `room` where there are as many or more. */
-static size_t others_alive(const tn_serve *s, const slot *x, uint32_t *rows, size_t room, uint64_t *bytes)
-{
-    size_t count = 0;
-    *bytes = 0;
-    for (uint32_t k = 0; k < x->other_count && count < room; k++) {
-        const slot *y = &s->slots[s->others[x->first_other + k]];
-        size_t i = 0;
-        while (i < count && rows[i] != y->row)
-            i++;
-        if (y->use != ALIVE || i < count)
-            continue;
-        rows[count++] = y->row;
-        *bytes += s->plan->rows[y->row].capacity;
-    }
-    return count;
-}
-
-size_t tn_serve_in_the_way(const tn_serve *s, uint32_t row, uint64_t asked, uint32_t *rows, size_t room, uint64_t *bytes)
-{
-    const tn_plan_row *r = &s->plan->rows[row];
-    uint32_t first = s->first_slot[row], best = TN_TRACE_NONE;
-    size_t k = 0;
-    for (; k < r->class_count && r->classes[k].bytes < asked; k++)
-        first += (uint32_t)r->classes[k].count;
-    *bytes = UINT64_MAX;
-    for (uint32_t i = first; k < r->class_count && i < first + r->classes[k].count; i++) {
-        uint64_t these;
-        if (s->slots[i].use == ALIVE || others_alive(s, &s->slots[i], rows, room, &these) == 0 || these >= *bytes)
-            continue;
-        *bytes = these;
-        best = i;
-    }
-    return best == TN_TRACE_NONE ? 0 : others_alive(s, &s->slots[best], rows, room, bytes);
-}
-
 /* ---- the other tiers ---- */
 
 static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
 {
-    fixed *f = &s->fixeds[row];
+    tn_serve_fixed *f = &s->fixeds[row];
     out->short_by = block->bytes;
     if (block->bytes > f->block)
         out->spill = TN_SPILL_TOO_LARGE;
@@ -327,7 +105,7 @@ static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t
         return;
     if (f->alive >= f->count) {
         out->waited = 1;
-        wait_for_all(s);
+        tn_serve_wait(s);
     }
     f->alive++;
     s->row_of[life] = row;
@@ -418,7 +196,7 @@ tn_error tn_serve_take(tn_serve *s, uint32_t row, const tn_life *block, uint32_t
     case TN_D_T4: error = t ? take_stack(s, t, row, block, life, out) : TN_E_ARGUMENT; break;
     case TN_D_T5A: error = t ? take_loose(s, t, row, block, life, out) : TN_E_ARGUMENT; break;
     case TN_D_PACKED:
-    case TN_D_T5B: take_slot(s, row, block, life, out); break;
+    case TN_D_T5B: tn_serve_take_slot(s, row, block, life, out); break;
     default: error = TN_E_ARGUMENT; break;
     }
     return error;
@@ -431,7 +209,7 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life)
     uint32_t row = s->row_of[life];
     if (row == TN_TRACE_NONE)
         return;
-    slot *x;
+    tn_serve_slot *x;
     switch (s->plan->rows[row].discipline) {
     case TN_D_T1:
         tn_region_free_block(&s->run, s->place[life]);
@@ -449,7 +227,7 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life)
     case TN_D_PACKED:
     case TN_D_T5B:
         x = &s->slots[s->place[life]];
-        x->use = FREED;
+        x->use = TN_SLOT_FREED;
         x->freed = block->freed;
         x->stream = block->free_stream;
         break;
@@ -463,7 +241,7 @@ void tn_serve_clean(tn_serve *s, uint32_t life)
     uint32_t row = s->row_of[life];
     if (row == TN_TRACE_NONE)
         return;
-    slot *x;
+    tn_serve_slot *x;
     switch (s->plan->rows[row].discipline) {
     case TN_D_T2:
         tn_bump_free(&s->bumps[s->plan->rows[row].family], s->place[life]);
@@ -478,8 +256,8 @@ void tn_serve_clean(tn_serve *s, uint32_t life)
     case TN_D_PACKED:
     case TN_D_T5B:
         x = &s->slots[s->place[life]];
-        if (x->life == life && x->use == FREED)
-            x->use = FREE;
+        if (x->life == life && x->use == TN_SLOT_FREED)
+            x->use = TN_SLOT_FREE;
         break;
     default:
         break;

@@ -4,67 +4,26 @@
 #include <string.h>
 
 #include "planner/discipline.h"
-#include "planner/trace.h"
-#include "planner/trace_index.h"
-#include "planner/trace_marks.h"
+#include "planner/trace_replay.h"
 
 /* What a kill took from a buffered journal is not counted: so many numbers may be named in any case. */
 #define NUMBERS_MIN 65536u
 #define BLOCK_MAX ((uint64_t)1 << 48) /* bytes: no address space is larger */
 #define SYNC_MEMOPS_ATTRIBUTE 6u /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
-typedef struct mapping { uint64_t bytes; uint32_t life; } mapping;
-typedef struct recorded { uint64_t stamp; uint32_t at, stream, ctx; uint8_t captured; } recorded;
-
-typedef struct replay {
-    tn_trace *trace;
-    tn_trace_process *p;
-    const uint32_t *site_of;
-    uint32_t site_end;
-    const tn_event *e;
-    uint32_t at;            /* the event's position */
-    uint32_t thread;
-    tn_marks *marks;
-    tn_index addresses, handles, arrays; /* live blocks by what names them */
-    tn_index mapped;        /* address -> index in mappings */
-    mapping *mappings; size_t mapping_count;
-    tn_index events;        /* handle -> index in records */
-    recorded *records; size_t record_count;
-    tn_index execs;         /* live graph execs -> device */
-    uint32_t exec_count[256];
-    uint8_t *freed_kind; size_t thread_room; /* by thread: kind of the block of its last free */
-    uint8_t *seen_site;     /* by index in the trace's sites: 1 where the process has taken from it */
-    tn_index handle_state;  /* life of a VMM handle -> index in states */
-    struct handle_state { uint32_t refs, maps; } *states; size_t state_count;
-    uint32_t captures;
-    tn_error error;
-} replay;
-
 static void became_clean(void *user, uint32_t block)
 {
-    replay *r = user;
+    tn_replay *r = user;
     r->p->lives[block].clean = r->at;
-}
-
-static void check(replay *r, tn_error e)
-{
-    if (r->error == TN_OK)
-        r->error = e;
 }
 
 /* ---- blocks ---- */
 
-static tn_index *index_of_kind(replay *r, uint8_t kind)
+static tn_index *index_of_kind(tn_replay *r, uint8_t kind)
 {
     if (kind == TN_KIND_VMM_HANDLE)
         return &r->handles;
     return kind == TN_KIND_ARRAY || kind == TN_KIND_MIPMAP ? &r->arrays : &r->addresses;
-}
-
-static uint32_t event_site(const replay *r, uint32_t id)
-{
-    uint32_t site = id < r->site_end ? r->site_of[id] : TN_TRACE_NONE;
-    return site == TN_TRACE_NONE ? r->site_of[TN_SITE_NONE] : site;
 }
 
 static int is_stream_ordered(uint8_t kind)
@@ -78,24 +37,16 @@ static int waits_for_work(uint8_t kind)
     return kind == TN_KIND_DEVICE || kind == TN_KIND_PITCH || kind == TN_KIND_PINNED;
 }
 
-/* The block is gone: by a free at this event, or by something that ends all at once. */
-static void end_life(replay *r, uint32_t index)
-{
-    tn_life *l = &r->p->lives[index];
-    l->freed = l->clean = r->at;
-    l->free_phase = r->e->phase;
-}
-
 /* In the order of the journal a block's free comes before anything that could be given its address, so one that is there still
  * was freed unseen. */
-static void displace(replay *r, tn_index *t, uint64_t key)
+static void displace(tn_replay *r, tn_index *t, uint64_t key)
 {
     uint32_t old = tn_index_take(t, key);
     if (old != TN_INDEX_NONE)
-        end_life(r, old);
+        tn_replay_end(r, old);
 }
 
-static void note_first(replay *r, uint32_t site)
+static void note_first(tn_replay *r, uint32_t site)
 {
     if (r->seen_site[site])
         return;
@@ -116,7 +67,7 @@ static uint64_t backed_units(const tn_event *e)
     return bytes / TN_LIFE_UNIT + (bytes % TN_LIFE_UNIT != 0);
 }
 
-static void take_alloc(replay *r)
+static void take_alloc(tn_replay *r)
 {
     const tn_event *e = r->e;
     if (e->kind == TN_KIND_NONE || e->kind == TN_KIND_IMPORTED)
@@ -131,7 +82,7 @@ static void take_alloc(replay *r)
         r->p->damage = "it holds a block larger than any memory, which is passed over";
         return;
     }
-    uint32_t site = event_site(r, e->site);
+    uint32_t site = tn_replay_site(r, e->site);
     note_first(r, site);
     tn_index *t = index_of_kind(r, e->kind);
     displace(r, t, e->addr);
@@ -159,18 +110,12 @@ static void take_alloc(replay *r)
             return;
         }
         *s = (struct handle_state){.refs = 1};
-        check(r, tn_index_set(&r->handle_state, index, (uint32_t)r->state_count - 1));
+        tn_replay_check(r, tn_index_set(&r->handle_state, index, (uint32_t)r->state_count - 1));
     }
-    check(r, tn_index_set(t, e->addr, index));
+    tn_replay_check(r, tn_index_set(t, e->addr, index));
 }
 
-static struct handle_state *state_of(replay *r, uint32_t life)
-{
-    uint32_t i = tn_index_find(&r->handle_state, life);
-    return i == TN_INDEX_NONE ? NULL : &r->states[i];
-}
-
-static void take_free(replay *r)
+static void take_free(tn_replay *r)
 {
     const tn_event *e = r->e;
     if (r->thread < r->thread_room)
@@ -183,7 +128,7 @@ static void take_free(replay *r)
         r->p->frees_unknown++;
         return;
     }
-    struct handle_state *s = e->kind == TN_KIND_VMM_HANDLE ? state_of(r, index) : NULL;
+    struct handle_state *s = e->kind == TN_KIND_VMM_HANDLE ? tn_replay_handle(r, index) : NULL;
     if (s && --s->refs > 0)
         return;
     tn_index_take(t, e->addr);
@@ -196,169 +141,49 @@ static void take_free(replay *r)
         l->free_stream = e->stream;
         if (e->stream != l->stream)
             l->flags |= TN_LF_OTHER_FREE_STREAM;
-        check(r, tn_marks_stream(r->marks, e->stream, l->ctx));
-        check(r, tn_marks_freed_on(r->marks, index, e->stream, e->tsc));
+        tn_replay_check(r, tn_marks_stream(r->marks, e->stream, l->ctx));
+        tn_replay_check(r, tn_marks_freed_on(r->marks, index, e->stream, e->tsc));
     } else if (is_stream_ordered(l->kind) || waits_for_work(l->kind)) {
         if (is_stream_ordered(l->kind))
             l->flags |= TN_LF_OTHER_FREE;
         if (!is_stream_ordered(l->kind) && e->stream) {
             /* A stream-ordered free of a plain block is itself work that has to be waited for. */
             l->flags |= TN_LF_OTHER_FREE;
-            check(r, tn_marks_stream(r->marks, e->stream, l->ctx));
-            check(r, tn_marks_work(r->marks, e->stream, e->tsc, e->tsc));
+            tn_replay_check(r, tn_marks_stream(r->marks, e->stream, l->ctx));
+            tn_replay_check(r, tn_marks_work(r->marks, e->stream, e->tsc, e->tsc));
         }
-        check(r, tn_marks_freed(r->marks, index, l->kind == TN_KIND_PINNED ? 0 : l->ctx, e->tsc));
+        tn_replay_check(r, tn_marks_freed(r->marks, index, l->kind == TN_KIND_PINNED ? 0 : l->ctx, e->tsc));
     } else {
         l->clean = r->at;
     }
 }
 
-/* ---- virtual memory ---- */
-
-static void take_map(replay *r)
-{
-    uint32_t life = tn_index_find(&r->handles, r->e->aux);
-    struct handle_state *s = life == TN_INDEX_NONE ? NULL : state_of(r, life);
-    if (r->e->result != 0 || !s)
-        return;
-    mapping *m = TN_TRACE_PUSH(r->mappings, r->mapping_count);
-    if (!m) {
-        r->error = TN_E_NOMEM;
-        return;
-    }
-    *m = (mapping){.bytes = r->e->bytes, .life = life};
-    s->maps++;
-    check(r, tn_index_set(&r->mapped, r->e->addr, (uint32_t)r->mapping_count - 1));
-}
-
-static void take_unmap(replay *r)
-{
-    uint64_t at = r->e->addr, left = r->e->bytes;
-    uint32_t i;
-    while (r->e->result == 0 && left > 0 && (i = tn_index_take(&r->mapped, at)) != TN_INDEX_NONE) {
-        const mapping *m = &r->mappings[i];
-        struct handle_state *s = state_of(r, m->life);
-        if (s && --s->maps == 0 && s->refs == 0)
-            end_life(r, m->life);
-        if (m->bytes == 0 || m->bytes >= left)
-            return;
-        at += m->bytes;
-        left -= m->bytes;
-    }
-}
-
-/* ---- what makes a block or its site special ---- */
-
-/* The live block that holds an address. Rare, so each is looked at. */
-static uint32_t find_inside(const replay *r, uint64_t addr)
-{
-    uint32_t exact = tn_index_find(&r->addresses, addr);
-    if (exact != TN_INDEX_NONE)
-        return exact;
-    for (size_t i = 0; r->addresses.slots && i <= r->addresses.mask; i++) {
-        const tn_index_slot *s = &r->addresses.slots[i];
-        if (s->used && addr >= s->key && addr - s->key < r->p->lives[s->value].bytes)
-            return s->value;
-    }
-    return TN_INDEX_NONE;
-}
-
-static void flag_block(replay *r, uint64_t addr, uint8_t flag)
-{
-    uint32_t index = find_inside(r, addr);
-    if (index != TN_INDEX_NONE)
-        r->p->lives[index].flags |= flag;
-}
-
-static void take_export(replay *r)
-{
-    const tn_event *e = r->e;
-    if (e->result != 0)
-        return;
-    if (e->kind == TN_EXPORT_IPC || e->kind == TN_EXPORT_DMABUF || e->kind == TN_EXPORT_POOL_POINTER) {
-        flag_block(r, e->addr, TN_LF_EXPORTED);
-    } else if (e->kind == TN_EXPORT_RETAIN) {
-        uint32_t life = tn_index_find(&r->handles, e->aux);
-        struct handle_state *s = life == TN_INDEX_NONE ? NULL : state_of(r, life);
-        if (s)
-            s->refs++;
-    }
-}
-
-static void take_node(replay *r)
-{
-    const tn_event *e = r->e;
-    if (e->kind == TN_NODE_FREE) { /* a graph's own memory ends with its free node */
-        uint32_t index = tn_index_find(&r->addresses, e->bytes);
-        if (e->result == 0 && index != TN_INDEX_NONE && r->p->lives[index].kind == TN_KIND_GRAPH) {
-            tn_index_take(&r->addresses, e->bytes);
-            end_life(r, index);
-        }
-        return;
-    }
-    if (e->kind == TN_NODE_UNREADABLE || e->kind == TN_NODE_ALLOC || e->bytes == 0)
-        return;
-    uint32_t index = tn_index_find(&r->addresses, e->bytes);
-    if (index != TN_INDEX_NONE)
-        r->p->lives[index].flags |= TN_LF_HELD;
-    else if (e->aux2 >= TN_SITE_FIRST && e->aux2 < r->site_end)
-        r->trace->sites[event_site(r, (uint32_t)e->aux2)].flags |= TN_LF_HELD;
-}
-
-static void take_graph(replay *r)
-{
-    const tn_event *e = r->e;
-    if (e->result != 0)
-        return;
-    if (e->kind == TN_GRAPH_INSTANTIATE) {
-        uint32_t old = tn_index_take(&r->execs, e->addr);
-        if (old != TN_INDEX_NONE)
-            r->exec_count[old & 255]--;
-        check(r, tn_index_set(&r->execs, e->addr, e->device));
-        if (++r->exec_count[e->device] > r->p->graph_execs[e->device])
-            r->p->graph_execs[e->device] = r->exec_count[e->device];
-    } else if (e->kind == TN_GRAPH_EXEC_DESTROY) {
-        uint32_t device = tn_index_take(&r->execs, e->addr);
-        if (device != TN_INDEX_NONE)
-            r->exec_count[device & 255]--;
-    }
-}
-
-static void take_first_write(replay *r)
-{
-    uint32_t index = tn_index_find(&r->addresses, r->e->addr);
-    if (index == TN_INDEX_NONE || r->p->lives[index].first_write)
-        return;
-    r->p->lives[index].first_write = r->e->kind;
-    r->p->lives[index].write_phase = r->e->phase;
-}
-
 /* ---- order ---- */
 
-static void take_stream(replay *r)
+static void take_stream(tn_replay *r)
 {
     if (r->e->stream && r->e->kind != TN_STREAM_DESTROY)
-        check(r, tn_marks_stream(r->marks, r->e->stream, r->e->ctx));
+        tn_replay_check(r, tn_marks_stream(r->marks, r->e->stream, r->e->ctx));
     if (r->e->stream < UINT32_MAX && r->e->stream >= r->p->stream_end)
         r->p->stream_end = r->e->stream + 1;
 }
 
-static void take_work(replay *r)
+static void take_work(tn_replay *r)
 {
     if (!r->e->stream)
         return;
     if (r->e->ctx)
-        check(r, tn_marks_stream(r->marks, r->e->stream, r->e->ctx));
-    check(r, tn_marks_work(r->marks, r->e->stream, r->e->tsc, r->e->aux));
+        tn_replay_check(r, tn_marks_stream(r->marks, r->e->stream, r->e->ctx));
+    tn_replay_check(r, tn_marks_work(r->marks, r->e->stream, r->e->tsc, r->e->aux));
 }
 
-static recorded *event_record(replay *r, uint64_t handle)
+static recorded *event_record(tn_replay *r, uint64_t handle)
 {
     uint32_t i = tn_index_find(&r->events, handle);
     return i == TN_INDEX_NONE ? NULL : &r->records[i];
 }
 
-static void take_event_record(replay *r)
+static void take_event_record(tn_replay *r)
 {
     recorded *known = event_record(r, r->e->addr);
     if (!known) {
@@ -367,12 +192,12 @@ static void take_event_record(replay *r)
             r->error = TN_E_NOMEM;
             return;
         }
-        check(r, tn_index_set(&r->events, r->e->addr, (uint32_t)r->record_count - 1));
+        tn_replay_check(r, tn_index_set(&r->events, r->e->addr, (uint32_t)r->record_count - 1));
     }
     *known = (recorded){.stamp = r->e->tsc, .at = r->at, .stream = r->e->stream, .ctx = r->e->ctx, .captured = r->e->aux2 == 1};
 }
 
-static void take_stream_wait(replay *r)
+static void take_stream_wait(tn_replay *r)
 {
     const recorded *from = event_record(r, r->e->addr);
     if (r->e->result != 0 || r->e->aux2 == 1 || !from || from->captured || !from->stream || !r->e->stream || from->stream == r->e->stream)
@@ -384,18 +209,18 @@ static void take_stream_wait(replay *r)
         *j = (tn_trace_join){.at = r->at, .to = r->e->stream, .from = from->stream, .upto = from->at};
 }
 
-static void take_wait(replay *r)
+static void take_wait(tn_replay *r)
 {
     const tn_event *e = r->e;
     const recorded *event;
     switch (e->kind) {
     case TN_WAIT_CONTEXT:
-        check(r, tn_marks_wait_context(r->marks, e->ctx, e->aux));
+        tn_replay_check(r, tn_marks_wait_context(r->marks, e->ctx, e->aux));
         break;
     case TN_WAIT_STREAM:
     case TN_WAIT_STREAM_QUERY:
     case TN_WAIT_COPY:
-        check(r, tn_marks_wait_stream(r->marks, e->stream, e->aux));
+        tn_replay_check(r, tn_marks_wait_stream(r->marks, e->stream, e->aux));
         break;
     case TN_WAIT_EVENT:
     case TN_WAIT_EVENT_QUERY:
@@ -403,22 +228,22 @@ static void take_wait(replay *r)
         /* One that was recorded again after the wait had begun may not be the one that was waited for. */
         if (event && !event->captured && event->stamp <= e->aux) {
             if (event->stream)
-                check(r, tn_marks_wait_stream(r->marks, event->stream, event->stamp));
+                tn_replay_check(r, tn_marks_wait_stream(r->marks, event->stream, event->stamp));
             else
-                check(r, tn_marks_wait_context(r->marks, event->ctx, event->stamp));
+                tn_replay_check(r, tn_marks_wait_context(r->marks, event->ctx, event->stamp));
         }
         break;
     case TN_WAIT_FREE:
         /* A plan may re-place the block, and then its free does not wait. */
         if (r->thread < r->thread_room && !waits_for_work(r->freed_kind[r->thread]) && !is_stream_ordered(r->freed_kind[r->thread]))
-            check(r, tn_marks_wait_context(r->marks, e->ctx, e->aux));
+            tn_replay_check(r, tn_marks_wait_context(r->marks, e->ctx, e->aux));
         break;
     default:
         break;
     }
 }
 
-static void take_context(replay *r)
+static void take_context(tn_replay *r)
 {
     const tn_event *e = r->e;
     if (e->result != 0 || e->ctx == 0 || (e->kind != TN_CTX_RESET && e->kind != TN_CTX_DESTROY))
@@ -432,17 +257,17 @@ static void take_context(replay *r)
                 i++;
                 continue;
             }
-            end_life(r, s.value);
+            tn_replay_end(r, s.value);
             r->p->lives[s.value].flags |= TN_LF_RESET;
             tn_index_take(tables[k], s.key); /* another may have moved up to i */
         }
     }
-    check(r, tn_marks_context_gone(r->marks, e->ctx, e->tsc));
+    tn_replay_check(r, tn_marks_context_gone(r->marks, e->ctx, e->tsc));
 }
 
 /* ---- the rest ---- */
 
-static void take_query(replay *r)
+static void take_query(tn_replay *r)
 {
     const tn_event *e = r->e;
     if (e->result != 0 || e->device == TN_DEVICE_NONE || e->bytes == 0)
@@ -452,11 +277,11 @@ static void take_query(replay *r)
         r->error = TN_E_NOMEM;
         return;
     }
-    *q = (tn_trace_query){.free_bytes = e->bytes, .total_bytes = e->aux, .at = r->at, .site = event_site(r, e->site), .thread = r->thread,
+    *q = (tn_trace_query){.free_bytes = e->bytes, .total_bytes = e->aux, .at = r->at, .site = tn_replay_site(r, e->site), .thread = r->thread,
                           .ordinal = (uint32_t)e->aux2, .device = e->device};
 }
 
-static void take_phase(replay *r)
+static void take_phase(tn_replay *r)
 {
     if (r->e->kind > TN_PHASE_SERVING) /* of a later journal */
         return;
@@ -467,15 +292,15 @@ static void take_phase(replay *r)
         *p = (tn_trace_phase){.at = r->at, .phase = r->e->kind};
 }
 
-static void take_event(replay *r)
+static void take_event(tn_replay *r)
 {
     switch (r->e->type) {
     case TN_EV_ALLOC: take_alloc(r); break;
     case TN_EV_FREE: take_free(r); break;
-    case TN_EV_VMM_MAP: take_map(r); break;
-    case TN_EV_VMM_UNMAP: take_unmap(r); break;
+    case TN_EV_VMM_MAP: tn_replay_map(r); break;
+    case TN_EV_VMM_UNMAP: tn_replay_unmap(r); break;
     case TN_EV_WORK: take_work(r); break;
-    case TN_EV_FIRST_WRITE: take_first_write(r); break;
+    case TN_EV_FIRST_WRITE: tn_replay_first_write(r); break;
     case TN_EV_WAIT: take_wait(r); break;
     case TN_EV_EVENT_RECORD: take_event_record(r); break;
     case TN_EV_STREAM_WAIT: take_stream_wait(r); break;
@@ -488,13 +313,13 @@ static void take_event(replay *r)
         else if (r->e->kind == TN_CAPTURE_END && r->captures)
             r->captures--;
         break;
-    case TN_EV_GRAPH: take_graph(r); break;
-    case TN_EV_GRAPH_NODE: take_node(r); break;
+    case TN_EV_GRAPH: tn_replay_graph(r); break;
+    case TN_EV_GRAPH_NODE: tn_replay_node(r); break;
     case TN_EV_QUERY: take_query(r); break;
-    case TN_EV_EXPORT: take_export(r); break;
+    case TN_EV_EXPORT: tn_replay_export(r); break;
     case TN_EV_ATTRIBUTE:
         if (r->e->result == 0 && r->e->bytes == SYNC_MEMOPS_ATTRIBUTE && r->e->aux)
-            flag_block(r, r->e->addr, TN_LF_SYNC_MEMOPS);
+            tn_replay_flag(r, r->e->addr, TN_LF_SYNC_MEMOPS);
         break;
     case TN_EV_PHASE: take_phase(r); break;
     case TN_EV_CHARGE: r->p->charges++; break;
@@ -504,7 +329,7 @@ static void take_event(replay *r)
 
 tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *site_of, uint32_t site_end)
 {
-    replay r = {.trace = trace, .p = p, .site_of = site_of, .site_end = site_end};
+    tn_replay r = {.trace = trace, .p = p, .site_of = site_of, .site_end = site_end};
     r.thread_room = 0;
     /* Numbers are given out one by one, with an event each, so that damage to one costs neither memory nor time. */
     size_t numbers = tn_reader_event_count(p->reader) + (size_t)p->dropped;

@@ -1,0 +1,122 @@
+/* Events that say of a block, or of its site, what makes it special: mappings, exports, graphs, first writes. */
+#include "planner/trace_replay.h"
+
+/* ---- virtual memory ---- */
+
+void tn_replay_map(tn_replay *r)
+{
+    uint32_t life = tn_index_find(&r->handles, r->e->aux);
+    struct handle_state *s = life == TN_INDEX_NONE ? NULL : tn_replay_handle(r, life);
+    if (r->e->result != 0 || !s)
+        return;
+    mapping *m = TN_TRACE_PUSH(r->mappings, r->mapping_count);
+    if (!m) {
+        r->error = TN_E_NOMEM;
+        return;
+    }
+    *m = (mapping){.bytes = r->e->bytes, .life = life};
+    s->maps++;
+    tn_replay_check(r, tn_index_set(&r->mapped, r->e->addr, (uint32_t)r->mapping_count - 1));
+}
+
+void tn_replay_unmap(tn_replay *r)
+{
+    uint64_t at = r->e->addr, left = r->e->bytes;
+    uint32_t i;
+    while (r->e->result == 0 && left > 0 && (i = tn_index_take(&r->mapped, at)) != TN_INDEX_NONE) {
+        const mapping *m = &r->mappings[i];
+        struct handle_state *s = tn_replay_handle(r, m->life);
+        if (s && --s->maps == 0 && s->refs == 0)
+            tn_replay_end(r, m->life);
+        if (m->bytes == 0 || m->bytes >= left)
+            return;
+        at += m->bytes;
+        left -= m->bytes;
+    }
+}
+
+/* ---- what makes a block or its site special ---- */
+
+/* The live block that holds an address. Rare, so each is looked at. */
+static uint32_t find_inside(const tn_replay *r, uint64_t addr)
+{
+    uint32_t exact = tn_index_find(&r->addresses, addr);
+    if (exact != TN_INDEX_NONE)
+        return exact;
+    for (size_t i = 0; r->addresses.slots && i <= r->addresses.mask; i++) {
+        const tn_index_slot *s = &r->addresses.slots[i];
+        if (s->used && addr >= s->key && addr - s->key < r->p->lives[s->value].bytes)
+            return s->value;
+    }
+    return TN_INDEX_NONE;
+}
+
+void tn_replay_flag(tn_replay *r, uint64_t addr, uint8_t flag)
+{
+    uint32_t index = find_inside(r, addr);
+    if (index != TN_INDEX_NONE)
+        r->p->lives[index].flags |= flag;
+}
+
+void tn_replay_export(tn_replay *r)
+{
+    const tn_event *e = r->e;
+    if (e->result != 0)
+        return;
+    if (e->kind == TN_EXPORT_IPC || e->kind == TN_EXPORT_DMABUF || e->kind == TN_EXPORT_POOL_POINTER) {
+        tn_replay_flag(r, e->addr, TN_LF_EXPORTED);
+    } else if (e->kind == TN_EXPORT_RETAIN) {
+        uint32_t life = tn_index_find(&r->handles, e->aux);
+        struct handle_state *s = life == TN_INDEX_NONE ? NULL : tn_replay_handle(r, life);
+        if (s)
+            s->refs++;
+    }
+}
+
+void tn_replay_node(tn_replay *r)
+{
+    const tn_event *e = r->e;
+    if (e->kind == TN_NODE_FREE) { /* a graph's own memory ends with its free node */
+        uint32_t index = tn_index_find(&r->addresses, e->bytes);
+        if (e->result == 0 && index != TN_INDEX_NONE && r->p->lives[index].kind == TN_KIND_GRAPH) {
+            tn_index_take(&r->addresses, e->bytes);
+            tn_replay_end(r, index);
+        }
+        return;
+    }
+    if (e->kind == TN_NODE_UNREADABLE || e->kind == TN_NODE_ALLOC || e->bytes == 0)
+        return;
+    uint32_t index = tn_index_find(&r->addresses, e->bytes);
+    if (index != TN_INDEX_NONE)
+        r->p->lives[index].flags |= TN_LF_HELD;
+    else if (e->aux2 >= TN_SITE_FIRST && e->aux2 < r->site_end)
+        r->trace->sites[tn_replay_site(r, (uint32_t)e->aux2)].flags |= TN_LF_HELD;
+}
+
+void tn_replay_graph(tn_replay *r)
+{
+    const tn_event *e = r->e;
+    if (e->result != 0)
+        return;
+    if (e->kind == TN_GRAPH_INSTANTIATE) {
+        uint32_t old = tn_index_take(&r->execs, e->addr);
+        if (old != TN_INDEX_NONE)
+            r->exec_count[old & 255]--;
+        tn_replay_check(r, tn_index_set(&r->execs, e->addr, e->device));
+        if (++r->exec_count[e->device] > r->p->graph_execs[e->device])
+            r->p->graph_execs[e->device] = r->exec_count[e->device];
+    } else if (e->kind == TN_GRAPH_EXEC_DESTROY) {
+        uint32_t device = tn_index_take(&r->execs, e->addr);
+        if (device != TN_INDEX_NONE)
+            r->exec_count[device & 255]--;
+    }
+}
+
+void tn_replay_first_write(tn_replay *r)
+{
+    uint32_t index = tn_index_find(&r->addresses, r->e->addr);
+    if (index == TN_INDEX_NONE || r->p->lives[index].first_write)
+        return;
+    r->p->lives[index].first_write = r->e->kind;
+    r->p->lives[index].write_phase = r->e->phase;
+}
