@@ -1,4 +1,5 @@
 /* Modules and sites of the process, under one lock. See callsite_tables.h. */
+#include "shim/callsite_keys.h"
 #include "shim/callsite_tables.h"
 
 #include <stddef.h>
@@ -203,6 +204,7 @@ uint32_t tn_site_intern(tn_journal *journal, uint64_t key, const tn_site_frame *
         s->frames[i].identity = frames[i].identity;
         s->frames[i].offset = frames[i].offset;
     }
+    tn_site_key_note(s->id, key, 0);
     write_site(journal, s, frames, outer_api, flags);
     slots[at] = s;
     site_count++;

@@ -100,6 +100,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
     f->api = (uint16_t)api;
     f->ptds = (uint8_t)ptds;
     f->nested = f->busy_held = f->freed_known = f->outer = f->charged = 0;
+    f->route = 0;
     f->window.kind = f->window.marked = f->window.making = f->window.hidden = f->window.warm = 0;
     if (__builtin_expect(!hot || t->busy || !atomic_load_explicit(&hot->own, memory_order_relaxed), 0)) return enter_seldom(f, caller, stack);
     unsigned row = atomic_load_explicit(&hot->row[api], memory_order_relaxed);

@@ -26,6 +26,7 @@
 #include "shim/real.h"
 #include "shim/signals.h"
 #include "shim/record_charge.h"
+#include "shim/serve.h"
 #include "shim/version.h"
 
 #define EARLY_LINES 16
@@ -271,6 +272,7 @@ static int start(void)
         tn_coverage(TN_COV_NO_LIBUNWIND, "no libunwind.so.8 beside libtenure.so that loads here; frames were walked by frame pointer");
     }
     tn_python_start();
+    tn_serve_start(journal);
     return RECORDING;
 }
 

@@ -75,6 +75,7 @@ typedef struct tn_hook_frame {
     uint8_t ptds;
     uint8_t outer;         /* TN_OUTER_*: what leaving does to thread->outer */
     uint8_t charged;       /* the call may move device memory, or has a reading around it */
+    uint16_t route;        /* TN_ROUTE_*: what a plan made of this request */
     struct {
         uint8_t kind;      /* of a reading of the device before the call, TN_CHARGE_*; 0: none taken */
         uint8_t device, quiet;

@@ -6,6 +6,7 @@
 
 #include "shim/cuda_abi.h"
 #include "shim/hook.h"
+#include "shim/serve_calls.h"
 
 #define TN_EXPORT __attribute__((visibility("default")))
 #ifdef TENURE_WRAP
@@ -49,6 +50,14 @@ extern TN_EXPORT volatile int tenure_bench_aside;
 #define TN_STEP_ASIDE(name, args, real)
 #endif
 
+/* A row in which a plan takes part asks it, where there is one (shim/serve_calls.h); all others call. */
+#define TN_ANSWER(served, name, args) TN_ANSWER_(served, name, args)
+#define TN_ANSWER_(served, name, args) TN_ANSWER_##served(name, args)
+#define TN_ANSWER_0(name, args) call args
+#define TN_ANSWER_1(name, args) \
+    (__builtin_expect(tn_serving, 0) && tn_frame_.on && !tn_frame_.nested && tn_frame_.busy_held ? tn_serve_##name(TN_F, call, TN_LIST args) : call args)
+#define TN_LIST(...) __VA_ARGS__
+
 /* The body of every hook: `real` is an expression for the real function. */
 #define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \
     {                                                                                     \
@@ -59,7 +68,7 @@ extern TN_EXPORT volatile int tenure_bench_aside;
         __typeof__(&TN_EXPORTED(name)) call = (real);                                     \
         if (tn_frame_.on) { before; }                                                     \
         tn_call(TN_F);                                                                    \
-        result_type r = call ? call args : (result_type)TN_NOT_INITIALIZED;               \
+        result_type r = call ? TN_ANSWER(TN_SERVED_IS(name), name, args) : (result_type)TN_NOT_INITIALIZED; \
         tn_returned(TN_F);                                                                \
         if (tn_frame_.on || TN_CLASS_##klass == TN_CLASS_RESOLVE) { after; }              \
         tn_leave(TN_F);                                                                   \

@@ -251,7 +251,7 @@ void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type)
     tn_serving_thread unknown = {0};
     tn_event told = *e;
     told.type = (uint8_t)type;
-    tn_guard_noted n = tn_guard_note(&tn_process_guard, f->nested ? &unknown : &f->thread->serving, &told, 0);
+    tn_guard_noted n = tn_guard_note(&tn_process_guard, f->nested ? &unknown : &f->thread->serving, &told, tn_serving_tier(&told));
     if (is_plain) f->thread->guarded = e->site;
     if (n.what == TN_SERVING_ALLOCATION && block && tn_phase_now() == TN_PHASE_SERVING) {
         __atomic_fetch_add(&block->serving_allocations, 1, __ATOMIC_RELAXED);

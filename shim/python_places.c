@@ -1,3 +1,4 @@
+#include "shim/callsite_keys.h"
 #include "shim/python_places.h"
 
 #include <stdatomic.h>
@@ -239,6 +240,7 @@ static site *new_site(tn_journal *j, uint32_t native, const tn_py_place *const *
     s->n = n;
     s->cut = cut;
     site_count++;
+    if (tn_site_keys && native < TN_SITE_KEYS_MAX) tn_site_key_note(s->id, tn_site_keys[native].key, rec.key);
     (void)tn_journal_record(j, TN_REC_PYTHON_SITE, &rec, sizeof rec, s->frames, n * sizeof s->frames[0]);
     return s;
 }

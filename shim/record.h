@@ -27,6 +27,8 @@ void rec_site(tn_hook_frame *f); /* names the site now, before the real call goe
 void rec_site_first(tn_hook_frame *f); /* the same where the call may make a context; frequent calls that record nothing else */
 void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra);
 void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream);
+/* Memory of a tier came, or went: `route` as in an ARENA event's aux2. */
+void rec_arena(tn_hook_frame *f, int gone, int kind, uint64_t addr, uint64_t bytes, uint64_t route, uint32_t ctx, uint8_t device);
 void rec_alloc_vmm(tn_hook_frame *f, int r, uint64_t handle, uint64_t bytes, const CUmemAllocationProp *prop, uint64_t flags);
 void rec_import(tn_hook_frame *f, int r, uint64_t addr, uint64_t bytes); /* bytes 0: asked from the driver */
 void rec_import_handle(tn_hook_frame *f, int r, uint64_t handle);

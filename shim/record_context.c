@@ -3,6 +3,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/serve.h"
 
 static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle)
 {
@@ -47,6 +48,7 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     f->thread->told++;
     context_event(f, what, c, handle);
     tn_ledger_sweep(dies_with, swept, &c.number);
+    if (tn_serving) tn_serve_context_ended(c.number);
     tn_context_gone(handle);
 }
 

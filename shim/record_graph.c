@@ -10,6 +10,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/serve_graphs.h"
 
 #define NODES_MAX 65536u   /* of one graph; beyond it the rest is one UNREADABLE event */
 #define DEPTH_MAX 8        /* of child graphs */
@@ -51,10 +52,20 @@ void rec_capture_begin(tn_hook_frame *f, int r, void *stream, uint64_t mode)
 {
     uint64_t one = 1;
     uint32_t number = r == 0 ? tn_stream_number(f, stream) : 0;
-    if (number && tn_map_add(&capturing, number, 0, &one) == 1) count_captures(1);
+    if (number && tn_map_add(&capturing, number, 0, &one) == 1) {
+        count_captures(1);
+        if (tn_serving) tn_serve_capture_began();
+    }
     tn_capture_gate_end();
     if (r != 0) return;
     capture(f, TN_CAPTURE_BEGIN, stream, NULL, mode, r);
+}
+
+static void capture_gone(uint32_t stream, const void *graph)
+{
+    if (!tn_map_remove(&capturing, stream, 0, NULL)) return;
+    count_captures(-1);
+    if (tn_serving) tn_serve_capture_ended(graph);
 }
 
 /* A capture that was killed ends here too, with an error; only a call on a stream that was not being captured ends
@@ -65,14 +76,11 @@ void rec_capture_end(tn_hook_frame *f, int r, void *stream, void *graph)
         r == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || r == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
         return;
     f->thread->told++;
-    if (!f->nested) rec_capture_gone(tn_stream_number(f, stream));
+    if (!f->nested) capture_gone(tn_stream_number(f, stream), graph);
     capture(f, TN_CAPTURE_END, stream, graph, 0, r);
 }
 
-void rec_capture_gone(uint32_t stream)
-{
-    if (tn_map_remove(&capturing, stream, 0, NULL)) count_captures(-1);
-}
+void rec_capture_gone(uint32_t stream) { capture_gone(stream, NULL); }
 
 void rec_capture_exchange(tn_hook_frame *f, int r, uint64_t old_mode)
 {
@@ -87,6 +95,7 @@ static void held(tn_hook_frame *f, const void *exec, int node, uint64_t addr)
     if (!addr) return;
     int known = tn_ledger_find(TN_SPACE_ADDRESS, addr, &block) || tn_ledger_find(TN_SPACE_MAPPING, addr, &block);
     if (!known && node == TN_NODE_KERNEL) return; /* a number that only looks like an address */
+    if (tn_serving && known) tn_serve_graph_holds(exec, &block);
     tn_event *e = tn_event_new(f, tn_stamp());
     if (!e) return;
     e->kind = (uint8_t)node;
@@ -230,6 +239,8 @@ void rec_graph(tn_hook_frame *f, int r, int what, void *handle, void *graph)
     if (what == TN_GRAPH_EXEC_DESTROY) rec_graph_exec_gone(handle);
     uint32_t site = what == TN_GRAPH_INSTANTIATE || what == TN_GRAPH_UPDATE || what == TN_GRAPH_TRIM ? tn_frame_site(f) : TN_SITE_NONE;
     size_t nodes = graph ? read_nodes(f, handle, graph, 0) : 0;
+    if (tn_serving && what == TN_GRAPH_EXEC_DESTROY) tn_serve_exec_gone(handle);
+    if (tn_serving && (graph || what == TN_GRAPH_DESTROY)) tn_serve_graph_was_read(graph ? graph : handle);
     tn_context c = tn_context_current(f);
     tn_event *e = tn_event_new(f, rec_stamp(f));
     if (!e) return;

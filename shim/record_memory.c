@@ -110,6 +110,10 @@ void tn_record_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t 
     }
     tn_entry entry = {.addr = addr, .bytes = bytes, .backed = backed_bytes(kind, bytes), .site = tn_frame_site(f), .ctx = c.number,
                       .stream = number, .kind = (uint8_t)kind, .device = c.device, .extra = extra, .tsc = now};
+    if (__builtin_expect(f->route, 0)) {
+        entry.extra |= (uint64_t)f->route << 32;
+        if (tn_route_tier(f->route) && r == 0) entry.backed = 0; /* the tier's memory is told of by itself */
+    }
     if (r == 0 && kind == TN_KIND_GRAPH) tn_reading_graph_memory(c.device);
     if (r == 0 && kind == TN_KIND_MANAGED) rec_charge_managed(1);
     if (r == 0 && !f->nested) tn_ledger_insert(space_of(kind), &entry, NULL);
@@ -125,7 +129,7 @@ void tn_record_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t 
     e->addr = addr;
     e->bytes = bytes;
     e->aux = entry.backed;
-    e->aux2 = extra;
+    e->aux2 = entry.extra;
     tn_guard_event(f, e, TN_EV_ALLOC);
     tn_journal_commit(e, TN_EV_ALLOC);
 }
@@ -138,6 +142,22 @@ void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes,
 void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
 {
     tn_record_alloc(f, r, kind, addr, bytes, extra, tn_context_current(f), stream);
+}
+
+void rec_arena(tn_hook_frame *f, int gone, int kind, uint64_t addr, uint64_t bytes, uint64_t route, uint32_t ctx, uint8_t device)
+{
+    tn_event *e = tn_event_new(f, tn_stamp());
+    if (!e) return;
+    e->kind = (uint8_t)kind;
+    e->device = device;
+    e->result = gone;
+    e->ctx = ctx;
+    e->addr = addr;
+    e->bytes = bytes;
+    e->aux = backed_bytes(kind, bytes);
+    e->aux2 = route;
+    tn_guard_event(f, e, TN_EV_ARENA);
+    tn_journal_commit(e, TN_EV_ARENA);
 }
 
 void rec_alloc_vmm(tn_hook_frame *f, int r, uint64_t handle, uint64_t bytes, const CUmemAllocationProp *prop, uint64_t flags)

@@ -1,0 +1,217 @@
+/* Allocations and frees by a plan. */
+#include "shim/serve_calls.h"
+
+#include <string.h>
+
+#include "shim/phase.h"
+#include "shim/real.h"
+#include "shim/record.h"
+#include "shim/serve.h"
+#include "shim/serve_graphs.h"
+#include "shim/serve_marks.h"
+
+enum { DRIVER = 0, SERVED, REFUSED }; /* what becomes of a request */
+
+static void begin(tn_hook_frame *f)
+{
+    f->thread->busy = 1;
+    tn_serve_frame(f);
+}
+
+static void end(tn_hook_frame *f)
+{
+    tn_serve_frame(NULL);
+    *f->thread->error = f->errno_in; /* what is ours leaves no trace in errno */
+    f->thread->busy = 0;
+}
+
+/* Whether the stream belongs to the context that is current; the two default handles do. Asked once a stream and thread: a number is never
+ * another stream's. */
+static int is_of_context(void *stream, uint32_t number)
+{
+    static __thread uint32_t known[4] __attribute__((tls_model("initial-exec")));
+    CUcontext of = NULL, current = NULL;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || known[number % 4] == number) return 1;
+    if (!tn_real.cuStreamGetCtx || tn_real.cuStreamGetCtx(stream, &of) != 0 || !tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&current) != 0) return 0;
+    if (of != current) return 0;
+    known[number % 4] = number;
+    return 1;
+}
+
+static int is_capturing(const tn_hook_frame *f, void *stream)
+{
+    if (!rec_captures() || stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
+    return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
+}
+
+static int not_here(tn_hook_frame *f, uint32_t route)
+{
+    f->route = (uint16_t)route;
+    return DRIVER;
+}
+
+static int spilled(tn_hook_frame *f, unsigned cause)
+{
+    f->route = (uint16_t)(cause << TN_ROUTE_CAUSE_SHIFT);
+    return tn_serve_is_strict() && cause != TN_ROUTE_CAPTURE ? REFUSED : DRIVER;
+}
+
+_Static_assert((int)TN_PLACE_T5B == (int)TN_ROUTE_T5B && (int)TN_PLACE_NOT_CLEAN == (int)TN_ROUTE_NOT_CLEAN, "one set of numbers");
+
+static int allocate(tn_hook_frame *f, tn_family family, uint32_t flags, size_t bytes, void *stream, void **out)
+{
+    tn_context c = tn_context_current(f);
+    const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
+    if (!s || is_capturing(f, stream)) return DRIVER;
+    uint32_t site = tn_frame_site(f), index = tn_serve_row(s, site);
+    if (index == TN_SERVE_NO_ROW) return not_here(f, TN_ROUTE_UNPLANNED);
+    const tn_plan_row *row = &s->plan->rows[index];
+    if (row->discipline == TN_D_NATIVE || row->discipline == TN_D_T5A) return not_here(f, TN_ROUTE_PLANNED_NATIVE);
+    if (row->family != family || (family == TN_FAMILY_PINNED && row->detail != flags)) return not_here(f, TN_ROUTE_UNPLANNED);
+    if (rec_captures() && family != TN_FAMILY_ASYNC) return spilled(f, TN_ROUTE_CAPTURE);
+    uint32_t number = stream == TN_STREAM_NONE ? 0 : tn_stream_number(f, stream);
+    if (stream != TN_STREAM_NONE && !is_of_context(stream, number)) return not_here(f, TN_ROUTE_UNPLANNED);
+    int misfit;
+    tn_place *place = tn_serve_place(f, c, s, &misfit);
+    if (!place) return misfit && !tn_serve_misfit_is_native() ? REFUSED : spilled(f, rec_captures() ? TN_ROUTE_CAPTURE : TN_ROUTE_NO_ROOM);
+    tn_place_answer answer;
+    tn_place_take(place, index, bytes, number, tn_phase_now(), !rec_captures(), &answer);
+    if (!answer.address) return spilled(f, answer.spill);
+    f->route = (uint16_t)(answer.tier | (answer.waits ? TN_ROUTE_WAITED : 0));
+    *out = answer.address;
+    return SERVED;
+}
+
+CUresult tn_serve_cuMemAlloc_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t), CUdeviceptr *out, size_t bytes)
+{
+    void *address;
+    if (!out || !bytes) return call(out, bytes);
+    begin(f);
+    int became = allocate(f, TN_FAMILY_DEVICE, 0, bytes, TN_STREAM_NONE, &address);
+    end(f);
+    if (became == DRIVER) return call(out, bytes);
+    *out = became == SERVED ? (CUdeviceptr)(uintptr_t)address : 0;
+    return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult tn_serve_cuMemAllocAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t, CUstream), CUdeviceptr *out, size_t bytes, CUstream stream)
+{
+    void *address;
+    if (!out || !bytes) return call(out, bytes, stream);
+    begin(f);
+    int became = allocate(f, TN_FAMILY_ASYNC, 0, bytes, stream, &address);
+    end(f);
+    if (became == DRIVER) return call(out, bytes, stream);
+    *out = became == SERVED ? (CUdeviceptr)(uintptr_t)address : 0;
+    return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Pinned memory comes zeroed from the driver, as far as anybody has seen; so does ours. */
+static CUresult pinned(tn_hook_frame *f, int became, void *address, void **out, size_t bytes)
+{
+    (void)f;
+    *out = became == SERVED ? memset(address, 0, bytes) : NULL;
+    return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult tn_serve_cuMemHostAlloc(tn_hook_frame *f, CUresult (*call)(void **, size_t, unsigned), void **out, size_t bytes, unsigned flags)
+{
+    void *address;
+    if (!out || !bytes || flags >= TN_PLACE_PINNED_SETS) return call(out, bytes, flags);
+    begin(f);
+    int became = allocate(f, TN_FAMILY_PINNED, flags, bytes, TN_STREAM_NONE, &address);
+    end(f);
+    return became == DRIVER ? call(out, bytes, flags) : pinned(f, became, address, out, bytes);
+}
+
+CUresult tn_serve_cuMemAllocHost_v2(tn_hook_frame *f, CUresult (*call)(void **, size_t), void **out, size_t bytes)
+{
+    void *address;
+    if (!out || !bytes) return call(out, bytes);
+    begin(f);
+    int became = allocate(f, TN_FAMILY_PINNED, 0, bytes, TN_STREAM_NONE, &address);
+    end(f);
+    return became == DRIVER ? call(out, bytes) : pinned(f, became, address, out, bytes);
+}
+
+/* ---- frees */
+
+/* The hook has taken the block out of the ledger before this, and puts it back where the answer is not 0. */
+static int is_ours(const tn_hook_frame *f)
+{
+    return f->freed_known && (f->freed.kind == TN_KIND_DEVICE || f->freed.kind == TN_KIND_ASYNC || f->freed.kind == TN_KIND_PINNED) &&
+           tn_route_tier(tn_route_of(f->freed.extra)) != 0;
+}
+
+/* After the driver has gone, at the process's end, every call has its answer and no other. */
+static int driver_is_there(void)
+{
+    CUcontext c;
+    return tn_real.cuCtxGetCurrent && tn_real.cuCtxGetCurrent(&c) == 0;
+}
+
+static CUresult give(tn_hook_frame *f, void *address, void *stream)
+{
+    tn_place *place = tn_serve_place_of(f->freed.ctx);
+    const tn_serve_section *s = tn_serve_section_of(f->freed.device);
+    uint32_t row = s ? tn_serve_row(s, f->freed.site) : TN_SERVE_NO_ROW;
+    tn_work_set uncovered = {0};
+    if (!place || row == TN_SERVE_NO_ROW) return CUDA_ERROR_INVALID_VALUE;
+    if (stream == TN_STREAM_NONE) {
+        tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx, &uncovered);
+    } else {
+        tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
+        tn_work_set_add(&uncovered, &work, tn_marks_of_stream(tn_serving_marks, tn_stream_number(f, stream)));
+    }
+    tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};
+    if (tn_serve_keep(&block)) return CUDA_SUCCESS;
+    return tn_place_give(place, row, address, f->freed.stream, &uncovered) == TN_MEM_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* 1 with the answer in *r: the address is ours to free, or to refuse. `null_free`: what the driver says to a free of nothing, which it refuses, ending
+ * the capture, where it would refuse the free of a block. */
+static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUresult *r)
+{
+    begin(f);
+    int ours = is_ours(f), inside = !ours && tn_serve_owns((uint64_t)(uintptr_t)address);
+    int there = ours || inside ? driver_is_there() : 0;
+    *r = CUDA_ERROR_INVALID_VALUE;
+    if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = CUDA_SUCCESS;
+    end(f);
+    return there;
+}
+
+CUresult tn_serve_cuMemFree_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr), CUdeviceptr address)
+{
+    CUresult r;
+    if (!address || !free_by_plan(f, (void *)(uintptr_t)address, 0, &r)) return call(address);
+    if (r == 0 && rec_captures()) r = call(0);
+    if (r != 0) return r;
+    begin(f);
+    r = give(f, (void *)(uintptr_t)address, TN_STREAM_NONE);
+    end(f);
+    return r;
+}
+
+CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void *address)
+{
+    CUresult r;
+    if (!address || !free_by_plan(f, address, 1, &r)) return call(address);
+    if (r == 0 && rec_captures()) r = call(NULL);
+    if (r != 0) return r;
+    begin(f);
+    r = give(f, address, TN_STREAM_NONE);
+    end(f);
+    return r;
+}
+
+CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, CUstream), CUdeviceptr address, CUstream stream)
+{
+    CUresult r;
+    if (!address || !free_by_plan(f, (void *)(uintptr_t)address, 0, &r)) return call(address, stream);
+    if (r != 0) return r;
+    begin(f);
+    r = is_capturing(f, stream) ? CUDA_ERROR_INVALID_VALUE : give(f, (void *)(uintptr_t)address, stream);
+    end(f);
+    return r;
+}

@@ -1,0 +1,55 @@
+/* The rows of the API table that a plan takes part in, and what is called in place of the driver's function then: with the hook's frame and the
+ * real function before the call's own arguments. Each answers as the driver would. Called with errno put back and with `busy` lowered, as a
+ * real function is; each raises it for as long as our own code runs. */
+#ifndef TENURE_SHIM_SERVE_CALLS_H
+#define TENURE_SHIM_SERVE_CALLS_H
+
+#include "shim/cuda_abi.h"
+#include "shim/hook.h"
+
+extern int tn_serving __attribute__((visibility("hidden")));
+
+/* TN_SERVED_IS(name) is 1 for the names that have a line here. */
+#define TN_SERVED_cuMemAlloc_v2 ~,
+#define TN_SERVED_cuMemAllocAsync ~,
+#define TN_SERVED_cuMemAllocAsync_ptsz ~,
+#define TN_SERVED_cuMemHostAlloc ~,
+#define TN_SERVED_cuMemAllocHost_v2 ~,
+#define TN_SERVED_cuMemFree_v2 ~,
+#define TN_SERVED_cuMemFreeAsync ~,
+#define TN_SERVED_cuMemFreeAsync_ptsz ~,
+#define TN_SERVED_cuMemFreeHost ~,
+#define TN_SERVED_cuMemGetAddressRange_v2 ~,
+#define TN_SERVED_cuPointerGetAttribute ~,
+#define TN_SERVED_cuPointerGetAttributes ~,
+#define TN_SERVED_cuPointerSetAttribute ~,
+#define TN_SERVED_cuIpcGetMemHandle ~,
+#define TN_SERVED_cuMemGetHandleForAddressRange ~,
+#define TN_SERVED_SECOND(a, b, ...) b
+#define TN_SERVED_IS_(...) TN_SERVED_SECOND(__VA_ARGS__, 0, ~)
+#define TN_SERVED_IS(name) TN_SERVED_IS_(TN_SERVED_##name 1)
+
+CUresult tn_serve_cuMemAlloc_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t), CUdeviceptr *out, size_t bytes);
+CUresult tn_serve_cuMemAllocAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t, CUstream), CUdeviceptr *out, size_t bytes, CUstream stream);
+#define tn_serve_cuMemAllocAsync_ptsz tn_serve_cuMemAllocAsync /* the frame says what a NULL stream means */
+CUresult tn_serve_cuMemHostAlloc(tn_hook_frame *f, CUresult (*call)(void **, size_t, unsigned), void **out, size_t bytes, unsigned flags);
+CUresult tn_serve_cuMemAllocHost_v2(tn_hook_frame *f, CUresult (*call)(void **, size_t), void **out, size_t bytes);
+CUresult tn_serve_cuMemFree_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr), CUdeviceptr address);
+CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, CUstream), CUdeviceptr address, CUstream stream);
+#define tn_serve_cuMemFreeAsync_ptsz tn_serve_cuMemFreeAsync
+CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void *address);
+
+/* ---- serve_query.c */
+CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t *, CUdeviceptr), CUdeviceptr *base, size_t *bytes,
+                                          CUdeviceptr address);
+CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void *, CUpointer_attribute, CUdeviceptr), void *data,
+                                        CUpointer_attribute attribute, CUdeviceptr address);
+CUresult tn_serve_cuPointerGetAttributes(tn_hook_frame *f, CUresult (*call)(unsigned, CUpointer_attribute *, void **, CUdeviceptr), unsigned count,
+                                         CUpointer_attribute *attributes, void **data, CUdeviceptr address);
+CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const void *, CUpointer_attribute, CUdeviceptr), const void *value,
+                                        CUpointer_attribute attribute, CUdeviceptr address);
+CUresult tn_serve_cuIpcGetMemHandle(tn_hook_frame *f, CUresult (*call)(CUipcMemHandle *, CUdeviceptr), CUipcMemHandle *handle, CUdeviceptr address);
+CUresult tn_serve_cuMemGetHandleForAddressRange(tn_hook_frame *f, CUresult (*call)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long),
+                                                void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags);
+
+#endif

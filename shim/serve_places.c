@@ -1,0 +1,260 @@
+/* The arenas of each context: who has which, the backends they come from, and which addresses they cover. */
+#include "shim/serve.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "shim/pages.h"
+#include "shim/real.h"
+#include "shim/record.h"
+#include "shim/serve_marks.h"
+#include "tiers/backend_async.h"
+#include "tiers/backend_driver.h"
+#include "tiers/backend_pinned.h"
+
+#define PLACES 64u      /* contexts, of all the process's life */
+#define RANGES 4096u    /* regions at once; more are not told from the driver's own memory, so none is acquired then */
+#define WAITS 200000    /* turns of sched_yield for another thread's acquisition: some tenths of a second */
+
+enum { EMPTY = 0, MAKING, READY, FAILED, ENDED };
+
+/* Stands between a place and a backend: journals what is acquired and knows the addresses. */
+typedef struct watched {
+    tn_backend outer, *inner;
+    struct context_place *owner;
+    uint8_t kind, flags;
+} watched;
+
+typedef struct context_place {
+    _Atomic uint32_t ctx;
+    _Atomic int state;
+    uint8_t device;
+    tn_place *place;
+    tn_cuda cuda;
+    watched device_memory, async_memory, pinned[TN_PLACE_PINNED_SETS];
+} context_place;
+
+static context_place places[PLACES];
+static struct { _Atomic uint64_t base, bytes; _Atomic uint32_t ctx; uint8_t kind; } ranges[RANGES];
+static _Atomic uint32_t range_count;
+static _Atomic uint64_t lowest = UINT64_MAX, highest;
+static __thread tn_hook_frame *frame_now __attribute__((tls_model("initial-exec"))); /* of the hook under which a region comes or goes */
+
+/* ---- addresses */
+
+static int add_range(uint64_t base, uint64_t bytes, uint32_t ctx, uint8_t kind)
+{
+    for (uint32_t i = 0; i < RANGES; i++) {
+        uint64_t none = 0;
+        if (!atomic_compare_exchange_strong(&ranges[i].bytes, &none, UINT64_MAX)) continue; /* claimed: covers nothing while base is 0 */
+        ranges[i].kind = kind;
+        atomic_store(&ranges[i].ctx, ctx);
+        atomic_store(&ranges[i].base, base);
+        atomic_store(&ranges[i].bytes, bytes);
+        uint32_t count = atomic_load(&range_count);
+        while (count <= i && !atomic_compare_exchange_weak(&range_count, &count, i + 1)) {
+        }
+        uint64_t low = atomic_load(&lowest), high = atomic_load(&highest);
+        while (base < low && !atomic_compare_exchange_weak(&lowest, &low, base)) {
+        }
+        while (base + bytes > high && !atomic_compare_exchange_weak(&highest, &high, base + bytes)) {
+        }
+        return 1;
+    }
+    return 0;
+}
+
+static void end_range(uint32_t i)
+{
+    atomic_store(&ranges[i].base, 0);
+    atomic_store(&ranges[i].bytes, 0);
+}
+
+static void remove_range(uint64_t base)
+{
+    for (uint32_t i = 0; i < RANGES; i++)
+        if (atomic_load(&ranges[i].base) == base) {
+            end_range(i);
+            return;
+        }
+}
+
+int tn_serve_owns(uint64_t addr)
+{
+    if (addr < atomic_load_explicit(&lowest, memory_order_acquire) || addr >= atomic_load_explicit(&highest, memory_order_acquire)) return 0;
+    uint32_t count = atomic_load_explicit(&range_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t base = atomic_load_explicit(&ranges[i].base, memory_order_acquire), bytes = atomic_load_explicit(&ranges[i].bytes, memory_order_acquire);
+        if (base && bytes != UINT64_MAX && addr - base < bytes) return 1;
+    }
+    return 0;
+}
+
+/* ---- backends */
+
+static uint32_t tier_of(const watched *w, const char *tag)
+{
+    tn_place_tier tier = tn_place_tier_of_tag(tag);
+    return (uint32_t)(w->kind == TN_KIND_PINNED && tier == TN_PLACE_PACKED ? TN_PLACE_T5B : tier);
+}
+
+static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
+{
+    watched *w = self;
+    tn_mem_error error = tn_backend_acquire(w->inner, bytes, alignment, tag, region);
+    if (error != TN_MEM_OK) return error;
+    uint64_t base = (uint64_t)(uintptr_t)region->base;
+    uint32_t ctx = atomic_load(&w->owner->ctx);
+    if (!add_range(base, region->committed, ctx, w->kind)) {
+        (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
+        return TN_MEM_E_HOST_MEMORY;
+    }
+    if (frame_now) rec_arena(frame_now, 0, w->kind, base, region->committed, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
+    return TN_MEM_OK;
+}
+
+static tn_mem_error release(void *self, tn_region *region)
+{
+    watched *w = self;
+    uint64_t base = (uint64_t)(uintptr_t)region->base, bytes = region->committed;
+    const char *tag = region->tag;
+    remove_range(base); /* before: the driver may give the addresses to another thread at once */
+    uint32_t ctx = atomic_load(&w->owner->ctx);
+    if (frame_now) rec_arena(frame_now, 1, w->kind, base, bytes, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
+    return tn_backend_release(w->inner, region);
+}
+
+static size_t capacity(void *self)
+{
+    (void)self;
+    return SIZE_MAX;
+}
+
+static const tn_backend_table watching = {.acquire = acquire, .release = release, .capacity = capacity};
+
+static tn_backend *watch(watched *w, tn_backend *inner, context_place *owner, uint8_t kind, uint8_t flags)
+{
+    w->inner = inner;
+    w->owner = owner;
+    w->kind = kind;
+    w->flags = flags;
+    return inner && tn_backend_init(&w->outer, &watching, w, NULL) == TN_MEM_OK ? &w->outer : NULL;
+}
+
+/* The backends' own types in CUDA's layout (test_cuda_calls holds the two against each other). */
+static void fill_calls(tn_cuda *c)
+{
+#define FROM(member, name) c->member = (__typeof__(c->member))(void (*)(void))tn_real.name
+    FROM(alloc, cuMemAlloc_v2);
+    FROM(free, cuMemFree_v2);
+    FROM(info, cuMemGetInfo_v2);
+    FROM(default_pool, cuDeviceGetDefaultMemPool);
+    FROM(alloc_from_pool, cuMemAllocFromPoolAsync);
+    FROM(alloc_async, cuMemAllocAsync);
+    FROM(free_async, cuMemFreeAsync);
+    FROM(is_capturing, cuStreamIsCapturing);
+    FROM(synchronize, cuStreamSynchronize);
+    FROM(host_alloc, cuMemHostAlloc);
+    FROM(host_free, cuMemFreeHost);
+#undef FROM
+}
+
+static int has_family(const tn_plan_section *s, tn_family family, uint32_t flags)
+{
+    for (size_t i = 0; i < s->tier_count; i++)
+        if (s->tiers[i].family == family && s->tiers[i].discipline != TN_D_T5A && (family != TN_FAMILY_PINNED || s->tiers[i].detail == flags)) return 1;
+    return 0;
+}
+
+static tn_mem_error make(context_place *c, const tn_plan_section *s)
+{
+    tn_driver *driver = NULL;
+    tn_async *async = NULL;
+    tn_mem_error error = TN_MEM_OK;
+    fill_calls(&c->cuda);
+    tn_place_options o = {.section = s, .work = tn_marks_work_table(tn_serving_marks, atomic_load(&c->ctx)),
+                          .work_everywhere = tn_marks_work_table(tn_serving_marks, 0), .metadata = &tn_serve_metadata};
+    if (has_family(s, TN_FAMILY_DEVICE, 0)) {
+        error = tn_driver_create(&(tn_driver_options){.cuda = &c->cuda, .metadata = &tn_serve_metadata}, &driver);
+        if (error == TN_MEM_OK) o.device = watch(&c->device_memory, tn_driver_backend(driver), c, TN_KIND_DEVICE, 0);
+    }
+    if (error == TN_MEM_OK && has_family(s, TN_FAMILY_ASYNC, 0)) {
+        error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .wait = true, .metadata = &tn_serve_metadata}, &async);
+        if (error == TN_MEM_OK) o.async = watch(&c->async_memory, tn_async_backend(async), c, TN_KIND_ASYNC, 0);
+    }
+    for (unsigned flags = 0; flags < TN_PLACE_PINNED_SETS && error == TN_MEM_OK; flags++) {
+        tn_pinned *pinned = NULL;
+        if (!has_family(s, TN_FAMILY_PINNED, flags)) continue;
+        error = tn_pinned_create(&(tn_pinned_options){.cuda = &c->cuda, .flags = flags, .metadata = &tn_serve_metadata}, &pinned);
+        if (error == TN_MEM_OK) o.pinned[flags] = watch(&c->pinned[flags], tn_pinned_backend(pinned), c, TN_KIND_PINNED, (uint8_t)flags);
+    }
+    return error == TN_MEM_OK ? tn_place_create(&o, &c->place, NULL) : error;
+}
+
+/* ---- contexts */
+
+static context_place *find(uint32_t ctx)
+{
+    for (uint32_t i = 0; i < PLACES; i++) {
+        uint32_t there = atomic_load_explicit(&places[i].ctx, memory_order_acquire);
+        if (there == ctx) return &places[i];
+        if (!there) break;
+    }
+    return NULL;
+}
+
+static context_place *claim(uint32_t ctx)
+{
+    for (uint32_t i = 0; i < PLACES; i++) {
+        uint32_t there = 0;
+        if (atomic_compare_exchange_strong(&places[i].ctx, &there, ctx) || there == ctx) return &places[i];
+    }
+    return NULL;
+}
+
+tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section *s, int *misfit)
+{
+    *misfit = 0;
+    context_place *p = find(c.number);
+    if (!p && !(p = claim(c.number))) return NULL;
+    int state = atomic_load_explicit(&p->state, memory_order_acquire);
+    if (__builtin_expect(state == READY, 1)) return p->place;
+    /* What acquires may wait and would end a capture. */
+    if (state == EMPTY && !rec_captures() && atomic_compare_exchange_strong(&p->state, &state, MAKING)) {
+        p->device = c.device;
+        frame_now = f;
+        tn_mem_error error = make(p, s->plan);
+        frame_now = NULL;
+        if (error != TN_MEM_OK) tn_serve_say_misfit(s, error);
+        state = error == TN_MEM_OK ? READY : FAILED;
+        atomic_store_explicit(&p->state, state, memory_order_release);
+    }
+    for (int i = 0; state == MAKING && i < WAITS; i++) {
+        sched_yield();
+        state = atomic_load_explicit(&p->state, memory_order_acquire);
+    }
+    *misfit = state == FAILED;
+    return state == READY ? p->place : NULL;
+}
+
+tn_place *tn_serve_place_of(uint32_t ctx)
+{
+    context_place *p = find(ctx);
+    int state = p ? atomic_load_explicit(&p->state, memory_order_acquire) : EMPTY;
+    return state == READY || state == ENDED ? p->place : NULL;
+}
+
+void tn_serve_frame(tn_hook_frame *f) { frame_now = f; }
+
+/* Plain and pinned arenas are gone with the context; stream-ordered ones live on, and so do the blocks in them, each of which may still be freed
+ * once: they stay until the process ends. */
+void tn_serve_context_ended(uint32_t ctx)
+{
+    context_place *p = ctx ? find(ctx) : NULL;
+    if (!p) return;
+    int state = READY;
+    (void)atomic_compare_exchange_strong(&p->state, &state, ENDED);
+    for (uint32_t i = 0; i < RANGES; i++)
+        if (atomic_load(&ranges[i].base) && atomic_load(&ranges[i].ctx) == ctx && ranges[i].kind != TN_KIND_ASYNC) end_range(i);
+}

@@ -1,0 +1,138 @@
+/* What a program asks about an address: a block of a tier answers as if the driver had made it, and no answer tells of the arena around it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/map.h"
+#include "shim/real.h"
+#include "shim/record.h"
+#include "shim/serve.h"
+#include "shim/serve_calls.h"
+
+#define MAPPING_BYTES ((uint64_t)2 << 20) /* the driver's pages: what it maps is a multiple (tests/gpu/golden: mapping_size) */
+
+static tn_map synchronous = TN_MAP_INIT; /* (address, stamp of the allocation): SYNC_MEMOPS was set on the block */
+static const char nowhere = 0;           /* host memory that the driver knows nothing of, as it knows nothing of a freed block */
+
+enum { NOT_OURS = 0, LIVE, DEAD /* in an arena, and in no live block */ };
+
+static int look(tn_hook_frame *f, uint64_t address, tn_entry *block)
+{
+    f->thread->busy = 1;
+    int known = tn_ledger_find(TN_SPACE_ADDRESS, address, block);
+    int served = known && (block->kind == TN_KIND_DEVICE || block->kind == TN_KIND_ASYNC || block->kind == TN_KIND_PINNED) &&
+                 tn_route_tier(tn_route_of(block->extra)) != 0;
+    int found = served ? LIVE : !known && tn_serve_owns(address) ? DEAD : NOT_OURS;
+    if (!known) memset(block, 0, sizeof *block);
+    *f->thread->error = f->errno_in;
+    f->thread->busy = 0;
+    return found;
+}
+
+CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t *, CUdeviceptr), CUdeviceptr *base, size_t *bytes,
+                                          CUdeviceptr address)
+{
+    tn_entry block;
+    int found = look(f, address, &block);
+    if (found == NOT_OURS) return call(base, bytes, address);
+    /* The driver's own checks of context and end first, at an address that it knows. */
+    CUresult r = call(NULL, NULL, address);
+    if (r != 0 || found == DEAD) return r != 0 ? r : CUDA_ERROR_NOT_FOUND;
+    if (base) *base = block.addr;
+    if (bytes) *bytes = block.bytes;
+    return CUDA_SUCCESS;
+}
+
+/* Whether the block's own answer differs from the arena's, and what it is. */
+static int own_answer(const tn_entry *block, int served, CUpointer_attribute attribute, void *data)
+{
+    uint64_t first = block->addr & ~(MAPPING_BYTES - 1), end = (block->addr + block->bytes + MAPPING_BYTES - 1) & ~(MAPPING_BYTES - 1);
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: /* one counter for all blocks: the stamp of their allocation, which rises */
+        *(unsigned long long *)data = block->tsc;
+        return block->tsc != 0;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        if (served) *(unsigned *)data = (unsigned)tn_map_get(&synchronous, block->addr, block->tsc, NULL);
+        return served;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        if (served) *(CUdeviceptr *)data = block->addr;
+        return served;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        if (served) *(size_t *)data = block->bytes;
+        return served;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        if (served && block->kind == TN_KIND_DEVICE) *(CUdeviceptr *)data = first;
+        return served && block->kind == TN_KIND_DEVICE;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        if (served && block->kind == TN_KIND_DEVICE) *(size_t *)data = end - first;
+        return served && block->kind == TN_KIND_DEVICE;
+    default:
+        return 0;
+    }
+}
+
+CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void *, CUpointer_attribute, CUdeviceptr), void *data,
+                                        CUpointer_attribute attribute, CUdeviceptr address)
+{
+    tn_entry block;
+    int found = look(f, address, &block);
+    CUresult r = call(data, attribute, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
+    if (r == 0 && data && block.addr) (void)own_answer(&block, found == LIVE, attribute, data);
+    return r;
+}
+
+CUresult tn_serve_cuPointerGetAttributes(tn_hook_frame *f, CUresult (*call)(unsigned, CUpointer_attribute *, void **, CUdeviceptr), unsigned count,
+                                         CUpointer_attribute *attributes, void **data, CUdeviceptr address)
+{
+    tn_entry block;
+    int found = look(f, address, &block);
+    CUresult r = call(count, attributes, data, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
+    for (unsigned i = 0; r == 0 && block.addr && attributes && data && i < count; i++)
+        if (data[i]) (void)own_answer(&block, found == LIVE, attributes[i], data[i]);
+    return r;
+}
+
+CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const void *, CUpointer_attribute, CUdeviceptr), const void *value,
+                                        CUpointer_attribute attribute, CUdeviceptr address)
+{
+    tn_entry block;
+    int found = look(f, address, &block);
+    /* The whole arena becomes synchronous: right for this block, only slower for the others. */
+    CUresult r = call(value, attribute, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
+    if (r != 0 || found != LIVE || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !value) return r;
+    f->thread->busy = 1;
+    uint64_t one = 1;
+    if (*(const unsigned *)value) (void)tn_map_add(&synchronous, block.addr, block.tsc, &one);
+    else (void)tn_map_remove(&synchronous, block.addr, block.tsc, NULL);
+    char text[160];
+    snprintf(text, sizeof text, "SYNC_MEMOPS was set on a served block of site %u: copies in its whole arena are synchronous; give the site the rule native", block.site);
+    tn_coverage(TN_COV_NOTE, text);
+    *f->thread->error = f->errno_in;
+    f->thread->busy = 0;
+    return r;
+}
+
+/* An export of a block would export the arena: refused, and said by name. What the driver itself refuses stays its answer. */
+static int is_export_of_ours(tn_hook_frame *f, uint64_t address, const char *what)
+{
+    tn_entry block;
+    if (look(f, address, &block) != LIVE || block.kind != TN_KIND_DEVICE) return 0;
+    f->thread->busy = 1;
+    char text[200];
+    snprintf(text, sizeof text, "%s of a block that the plan places (site %u): refused; the record that the plan is made of saw no export here. "
+             "Record again, or give the site the rule native", what, block.site);
+    tn_serve_say(text);
+    *f->thread->error = f->errno_in;
+    f->thread->busy = 0;
+    return 1;
+}
+
+CUresult tn_serve_cuIpcGetMemHandle(tn_hook_frame *f, CUresult (*call)(CUipcMemHandle *, CUdeviceptr), CUipcMemHandle *handle, CUdeviceptr address)
+{
+    return is_export_of_ours(f, address, "cuIpcGetMemHandle") ? CUDA_ERROR_NOT_SUPPORTED : call(handle, address);
+}
+
+CUresult tn_serve_cuMemGetHandleForAddressRange(tn_hook_frame *f, CUresult (*call)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long),
+                                                void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags)
+{
+    return is_export_of_ours(f, address, "cuMemGetHandleForAddressRange") ? CUDA_ERROR_NOT_SUPPORTED : call(handle, address, bytes, type, flags);
+}
