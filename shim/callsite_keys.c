@@ -1,6 +1,6 @@
 #include "shim/callsite_keys.h"
 
-#include "shim/pages.h"
+#include "shim/callsite_memory.h"
 
 tn_site_key *tn_site_keys;
 

@@ -20,6 +20,7 @@ TN_HOT_DATA int tn_serving;
 static tn_plan *plan;
 static tn_serve_section sections[TN_SERVE_DEVICES];
 static int strict, misfit_native;
+static uint64_t budget;
 
 /* Blocks of whole pages: what serves is made once a context and consists of some dozen pieces. */
 static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes)
@@ -92,6 +93,17 @@ static int is_set(const char *name, const char *value)
     return text && strcmp(text, value) == 0;
 }
 
+/* A whole number of bytes, as the command writes it; 0 where the variable is none. */
+static uint64_t bytes_of(const char *name)
+{
+    uint64_t n = 0;
+    for (const char *c = secure_getenv(name); c && *c; c++) {
+        if (*c < '0' || *c > '9' || n > UINT64_MAX / 16) return 0;
+        n = n * 10 + (uint64_t)(*c - '0');
+    }
+    return n;
+}
+
 /* Under compute-sanitizer a block's bounds must be the driver's, or what it is for is lost. */
 static int is_sanitizer(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -119,6 +131,8 @@ void tn_serve_start(tn_journal *journal)
         return;
     }
     strict = is_set("TENURE_STRICT", "1");
+    budget = bytes_of("TENURE_BUDGET");
+    if (!budget) budget = plan->budget;
     misfit_native = is_set("TENURE_MISFIT", "native");
     if (tn_site_keys_start() != 0 || tn_serve_marks_start() != 0) {
         tn_serve_say("no memory left to serve by the plan: the program runs unplaced");
@@ -153,6 +167,7 @@ uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site)
 
 int tn_serve_misfit_is_native(void) { return misfit_native; }
 int tn_serve_is_strict(void) { return strict; }
+uint64_t tn_serve_budget(void) { return budget; }
 
 void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error)
 {

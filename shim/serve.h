@@ -38,6 +38,8 @@ void tn_serve_say(const char *text);
 void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error);
 int tn_serve_misfit_is_native(void);
 int tn_serve_is_strict(void);
+/* The budget in bytes: of the command (TENURE_BUDGET), else the plan's; 0: none. */
+uint64_t tn_serve_budget(void);
 extern const tn_metadata tn_serve_metadata; /* pages of our own */
 
 /* ---- serve_places.c: the arenas */
@@ -46,6 +48,8 @@ extern const tn_metadata tn_serve_metadata; /* pages of our own */
 tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section *s, int *misfit);
 /* Those that a context has, by its number, also after it ended; NULL. */
 tn_place *tn_serve_place_of(uint32_t ctx);
+/* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. */
+void tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
 /* Whether the address lies in memory of a tier, whoever has it now. */
 int tn_serve_owns(uint64_t addr);
 /* Under whose hook regions come and go on this thread; NULL afterwards. */

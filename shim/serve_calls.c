@@ -8,6 +8,7 @@
 #include "shim/record.h"
 #include "shim/serve.h"
 #include "shim/serve_graphs.h"
+#include "shim/serve_info.h"
 #include "shim/serve_marks.h"
 
 enum { DRIVER = 0, SERVED, REFUSED }; /* what becomes of a request */
@@ -77,6 +78,7 @@ static int allocate(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     tn_place_answer answer;
     tn_place_take(place, index, bytes, number, tn_phase_now(), !rec_captures(), &answer);
     if (!answer.address) return spilled(f, answer.spill);
+    if (family == TN_FAMILY_ASYNC) tn_serve_pooled(c.device, bytes, 0);
     f->route = (uint16_t)(answer.tier | (answer.waits ? TN_ROUTE_WAITED : 0));
     *out = answer.address;
     return SERVED;
@@ -163,6 +165,8 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
         tn_work_set_add(&uncovered, &work, tn_marks_of_stream(tn_serving_marks, tn_stream_number(f, stream)));
     }
+    /* A stream-ordered block that a plain free ends stays in its pool's figure for good (seen on an H200). */
+    if (f->freed.kind == TN_KIND_ASYNC && stream != TN_STREAM_NONE) tn_serve_pooled(f->freed.device, f->freed.bytes, 1);
     tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};
     if (tn_serve_keep(&block)) return CUDA_SUCCESS;
     return tn_place_give(place, row, address, f->freed.stream, &uncovered) == TN_MEM_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

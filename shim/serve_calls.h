@@ -25,6 +25,9 @@ extern int tn_serving __attribute__((visibility("hidden")));
 #define TN_SERVED_cuPointerSetAttribute ~,
 #define TN_SERVED_cuIpcGetMemHandle ~,
 #define TN_SERVED_cuMemGetHandleForAddressRange ~,
+#define TN_SERVED_cuMemGetInfo_v2 ~,
+#define TN_SERVED_cuMemPoolGetAttribute ~,
+#define TN_SERVED_cuMemPoolSetAttribute ~,
 #define TN_SERVED_SECOND(a, b, ...) b
 #define TN_SERVED_IS_(...) TN_SERVED_SECOND(__VA_ARGS__, 0, ~)
 #define TN_SERVED_IS(name) TN_SERVED_IS_(TN_SERVED_##name 1)
@@ -51,5 +54,12 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
 CUresult tn_serve_cuIpcGetMemHandle(tn_hook_frame *f, CUresult (*call)(CUipcMemHandle *, CUdeviceptr), CUipcMemHandle *handle, CUdeviceptr address);
 CUresult tn_serve_cuMemGetHandleForAddressRange(tn_hook_frame *f, CUresult (*call)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long),
                                                 void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags);
+
+/* ---- serve_info.c */
+CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, size_t *), size_t *free_bytes, size_t *total_bytes);
+CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
+                                        CUmemPool_attribute attribute, void *value);
+CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
+                                        CUmemPool_attribute attribute, void *value);
 
 #endif

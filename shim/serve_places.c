@@ -36,19 +36,20 @@ typedef struct context_place {
 } context_place;
 
 static context_place places[PLACES];
-static struct { _Atomic uint64_t base, bytes; _Atomic uint32_t ctx; uint8_t kind; } ranges[RANGES];
+static struct { _Atomic uint64_t base, bytes; _Atomic uint32_t ctx; uint8_t kind, device; } ranges[RANGES];
 static _Atomic uint32_t range_count;
 static _Atomic uint64_t lowest = UINT64_MAX, highest;
 static __thread tn_hook_frame *frame_now __attribute__((tls_model("initial-exec"))); /* of the hook under which a region comes or goes */
 
 /* ---- addresses */
 
-static int add_range(uint64_t base, uint64_t bytes, uint32_t ctx, uint8_t kind)
+static int add_range(uint64_t base, uint64_t bytes, uint32_t ctx, uint8_t kind, uint8_t device)
 {
     for (uint32_t i = 0; i < RANGES; i++) {
         uint64_t none = 0;
         if (!atomic_compare_exchange_strong(&ranges[i].bytes, &none, UINT64_MAX)) continue; /* claimed: covers nothing while base is 0 */
         ranges[i].kind = kind;
+        ranges[i].device = device;
         atomic_store(&ranges[i].ctx, ctx);
         atomic_store(&ranges[i].base, base);
         atomic_store(&ranges[i].bytes, bytes);
@@ -91,6 +92,18 @@ int tn_serve_owns(uint64_t addr)
     return 0;
 }
 
+void tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
+{
+    uint32_t count = atomic_load(&range_count);
+    *plain = *pooled = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t base = atomic_load(&ranges[i].base), bytes = atomic_load(&ranges[i].bytes);
+        if (!base || bytes == UINT64_MAX || ranges[i].device != device) continue;
+        if (ranges[i].kind == TN_KIND_DEVICE) *plain += tn_round_up(bytes, bytes > (1u << 20) ? 2u << 20 : 512);
+        else if (ranges[i].kind == TN_KIND_ASYNC) *pooled += tn_round_up(bytes, 512);
+    }
+}
+
 /* ---- backends */
 
 static uint32_t tier_of(const watched *w, const char *tag)
@@ -106,7 +119,7 @@ static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const ch
     if (error != TN_MEM_OK) return error;
     uint64_t base = (uint64_t)(uintptr_t)region->base;
     uint32_t ctx = atomic_load(&w->owner->ctx);
-    if (!add_range(base, region->committed, ctx, w->kind)) {
+    if (!add_range(base, region->committed, ctx, w->kind, w->owner->device)) {
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
         return TN_MEM_E_HOST_MEMORY;
     }

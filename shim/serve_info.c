@@ -1,0 +1,157 @@
+/* How much memory there is, as a program under a plan is told. Its own account, not the device's: what the driver reports, with the arenas taken out
+ * and the blocks in them put in as the driver would have backed them. From the query by which the program sizes its largest pool, what the plan
+ * knows will still be claimed is taken off too, so that the same program gets the same number at every start. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "ledger/tn_hot_data.h"
+#include "shim/callsite_keys.h"
+#include "shim/real.h"
+#include "shim/record.h"
+#include "shim/serve.h"
+#include "shim/serve_calls.h"
+#include "shim/serve_info.h"
+
+#define POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
+
+static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
+static TN_HOT_DATA struct { _Atomic uint64_t live, high, reserved_high; } pooled[TN_SERVE_DEVICES]; /* bytes of served stream-ordered blocks */
+
+static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+static void raise(_Atomic uint64_t *high, uint64_t to)
+{
+    uint64_t was = atomic_load_explicit(high, memory_order_relaxed);
+    while (to > was && !atomic_compare_exchange_weak(high, &was, to)) {
+    }
+}
+
+void tn_serve_pooled(uint8_t device, uint64_t bytes, int freed)
+{
+    if (device >= TN_SERVE_DEVICES) return;
+    if (freed) {
+        atomic_fetch_sub_explicit(&pooled[device].live, up(bytes, 512), memory_order_relaxed);
+        return;
+    }
+    uint64_t live = up(bytes, 512) + atomic_fetch_add_explicit(&pooled[device].live, up(bytes, 512), memory_order_relaxed);
+    raise(&pooled[device].high, live);
+    raise(&pooled[device].reserved_high, up(live, POOL_STEP));
+}
+
+/* ---- the device */
+
+typedef struct account { const tn_serve_section *section; uint64_t plain, pooled, sized; uint8_t device; } account;
+
+static int is_sized(const tn_plan_section *s, uint32_t site)
+{
+    uint64_t key = site < TN_SITE_KEYS_MAX ? tn_site_keys[site].key : 0;
+    for (size_t i = 0; i < s->sizing.sized_count; i++)
+        if (s->sizing.sized[i] == key) return 1;
+    return 0;
+}
+
+/* Looks at every block, and drops none. */
+static int count_block(const tn_entry *e, void *arg)
+{
+    account *a = arg;
+    if (e->device != a->device || (e->kind != TN_KIND_DEVICE && e->kind != TN_KIND_ASYNC && e->kind != TN_KIND_PITCH)) return 0;
+    uint64_t bytes = e->kind == TN_KIND_ASYNC ? up(e->bytes, 512) : up(e->bytes, e->bytes > (1u << 20) ? 2u << 20 : 512);
+    int served = e->kind != TN_KIND_PITCH && tn_route_tier(tn_route_of(e->extra)) != 0;
+    if (served && e->kind == TN_KIND_ASYNC) a->pooled += bytes;
+    else if (served) a->plain += bytes;
+    if (is_sized(a->section->plan, e->site)) a->sized += bytes;
+    return 0;
+}
+
+/* Bytes that this query, and all that follow, may say are free; SIZE_MAX: the plan sets no bound. */
+static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t total)
+{
+    const tn_plan_section *s = a->section->plan;
+    if (!s->sizing.known) return UINT64_MAX;
+    uint32_t native = tn_frame_site(f) < TN_SITE_KEYS_MAX ? f->thread->outer.native : 0;
+    if (native && native < TN_SITE_KEYS_MAX && tn_site_keys[native].key == s->sizing.key &&
+        atomic_fetch_add(&sizing[a->device].queries, 1) + 1 == s->sizing.ordinal)
+        atomic_store(&sizing[a->device].reached, 1);
+    if (!atomic_load(&sizing[a->device].reached)) return UINT64_MAX;
+    uint64_t sized = a->sized, rest = s->total;
+    for (size_t i = 0; i < s->row_count; i++)
+        for (size_t k = 0; k < s->sizing.sized_count; k++)
+            if (s->rows[i].key == s->sizing.sized[k]) rest -= s->rows[i].capacity < rest ? s->rows[i].capacity : rest;
+    uint64_t budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
+    return rest + sized < budget ? budget - rest - sized : 0;
+}
+
+CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, size_t *), size_t *free_bytes, size_t *total_bytes)
+{
+    size_t free_now = 0, total = 0;
+    CUresult r = call(&free_now, &total);
+    if (r != 0) return call(free_bytes, total_bytes); /* the outputs as the driver leaves them */
+    f->thread->busy = 1;
+    tn_context c = tn_context_current(f);
+    account a = {.section = c.number ? tn_serve_section_of(c.device) : NULL, .device = c.device};
+    if (a.section) {
+        uint64_t arenas_plain, arenas_pooled;
+        tn_serve_held(c.device, &arenas_plain, &arenas_pooled);
+        tn_ledger_sweep(count_block, NULL, &a);
+        uint64_t used = total - free_now, ours = arenas_plain + up(arenas_pooled, POOL_STEP), theirs = a.plain + up(a.pooled, POOL_STEP);
+        used = (used > ours ? used - ours : 0) + theirs;
+        uint64_t budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
+        uint64_t left = used < budget ? budget - used : 0, most = bound(f, &a, total);
+        total = budget;
+        free_now = left < most ? left : most;
+    }
+    *f->thread->error = f->errno_in;
+    f->thread->busy = 0;
+    if (free_bytes) *free_bytes = free_now;
+    if (total_bytes) *total_bytes = total;
+    return r;
+}
+
+/* ---- the pool that served blocks would have come from */
+
+static int is_default_pool(CUmemoryPool pool, uint8_t *device)
+{
+    for (int d = 0; d < TN_SERVE_DEVICES && tn_serve_section_of((uint8_t)d); d++) {
+        CUmemoryPool of = NULL;
+        if (tn_real.cuDeviceGetDefaultMemPool && tn_real.cuDeviceGetDefaultMemPool(&of, d) == 0 && of == pool) {
+            *device = (uint8_t)d;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
+                                        CUmemPool_attribute attribute, void *value)
+{
+    uint8_t device;
+    CUresult r = call(pool, attribute, value);
+    if (r != 0 || !value || !is_default_pool(pool, &device)) return r;
+    f->thread->busy = 1;
+    uint64_t *out = value, plain, arenas, live = atomic_load(&pooled[device].live);
+    tn_serve_held(device, &plain, &arenas);
+    uint64_t own = *out > arenas ? *out - arenas : 0;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + live; break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].high); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + live, POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + atomic_load(&pooled[device].reserved_high), POOL_STEP); break;
+    default: break;
+    }
+    *f->thread->error = f->errno_in;
+    f->thread->busy = 0;
+    return r;
+}
+
+CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
+                                        CUmemPool_attribute attribute, void *value)
+{
+    uint8_t device;
+    CUresult r = call(pool, attribute, value);
+    (void)f;
+    if (r != 0 || !is_default_pool(pool, &device)) return r;
+    uint64_t live = atomic_load(&pooled[device].live);
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].high, live);
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(live, POOL_STEP));
+    return r;
+}
