@@ -65,7 +65,7 @@ tn_guard_noted tn_guard_note(tn_guard *g, tn_serving_thread *t, const tn_event *
     else
         __atomic_fetch_add(&g->sites_lost, 1u, __ATOMIC_RELAXED);
     noted.repeated = noted.what == TN_SERVING_ALLOCATION && !first;
-    noted.warn = g->mode == TN_GUARD_WARN && noted.what == TN_SERVING_ALLOCATION && s != NULL &&
+    noted.warn = g->mode >= TN_GUARD_WARN && noted.what == TN_SERVING_ALLOCATION && s != NULL &&
                  !__atomic_exchange_n(&s->warned, 1u, __ATOMIC_RELAXED);
     return noted;
 }

@@ -7,7 +7,8 @@
 #include "phaseguard/phase.h"
 #include "phaseguard/serving.h"
 
-typedef enum tn_guard_mode { TN_GUARD_COUNT = 0, TN_GUARD_WARN } tn_guard_mode;
+/* Refuse and abort are for those who can answer in the driver's place: where a plan serves. They warn as well. */
+typedef enum tn_guard_mode { TN_GUARD_COUNT = 0, TN_GUARD_WARN, TN_GUARD_REFUSE, TN_GUARD_ABORT } tn_guard_mode;
 
 /* Tier 0 is native, memory that the driver places; in a record nothing is anywhere else. */
 #define TN_GUARD_TIERS 8u
@@ -31,7 +32,7 @@ typedef struct tn_guard {
 typedef struct tn_guard_noted {
     tn_serving_what what;
     int repeated; /* counted while Serving, and neither the first use of its site nor a retry */
-    int warn;     /* mode warn, and this site's first counted allocation while Serving */
+    int warn;     /* mode warn or stricter, and this site's first counted allocation while Serving */
 } tn_guard_noted;
 
 /* Notes one event of a thread whose state is t. */

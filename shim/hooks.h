@@ -55,7 +55,7 @@ extern TN_EXPORT volatile int tenure_bench_aside;
 #define TN_ANSWER_(served, name, args) TN_ANSWER_##served(name, args)
 #define TN_ANSWER_0(name, args) call args
 #define TN_ANSWER_1(name, args) \
-    (__builtin_expect(tn_serving, 0) && tn_frame_.on && !tn_frame_.nested && tn_frame_.busy_held ? tn_serve_##name(TN_F, call, TN_LIST args) : call args)
+    (__builtin_expect(tn_serving, 0) && tn_frame_.on ? tn_serve_##name(TN_F, call, TN_LIST args) : call args)
 #define TN_LIST(...) __VA_ARGS__
 
 /* The body of every hook: `real` is an expression for the real function. */

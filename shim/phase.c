@@ -1,5 +1,6 @@
 /* Moves of the phase, and the events that say so. */
 #include "shim/phase.h"
+#include "shim/callsite.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -192,7 +193,11 @@ static _Atomic int early_count, early_cause;
 void tn_phase_start(tn_journal *journal)
 {
     const char *guard = secure_getenv("TENURE_GUARD");
-    tn_process_guard.mode = guard && strcmp(guard, "warn") == 0 ? TN_GUARD_WARN : TN_GUARD_COUNT;
+    tn_process_guard.mode = !guard                         ? TN_GUARD_COUNT
+                            : strcmp(guard, "warn") == 0   ? TN_GUARD_WARN
+                            : strcmp(guard, "refuse") == 0 ? TN_GUARD_REFUSE
+                            : strcmp(guard, "abort") == 0  ? TN_GUARD_ABORT
+                                                           : TN_GUARD_COUNT;
     arm(0, secure_getenv("TENURE_PLANNING_CALL"));
     arm(1, secure_getenv("TENURE_SERVING_CALL"));
     block = tn_control_make(journal);
@@ -228,6 +233,11 @@ void tn_phase_ends(void)
 
 /* ---- the guard */
 
+static void write_line(const char *line, int n, size_t size)
+{
+    if (n > 0) (void)!syscall(SYS_write, 2, line, (size_t)n < size ? (size_t)n : size - 1);
+}
+
 static void warn(const tn_hook_frame *f, const tn_event *e)
 {
     tn_module_info m;
@@ -237,7 +247,32 @@ static void warn(const tn_hook_frame *f, const tn_event *e)
     int api = f->thread->outer.api ? f->thread->outer.api : f->api;
     int n = snprintf(line, sizeof line, "tenure: pid %ld: %s of %llu bytes while serving, by %s%s\n", syscall(SYS_getpid), tn_api_rows[api].name,
                      (unsigned long long)e->bytes, where, e->result ? " (refused)" : "");
-    if (n > 0) (void)!syscall(SYS_write, 2, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    write_line(line, n, sizeof line);
+}
+
+/* By module and offset: names are for whoever has the symbols. */
+static void write_backtrace(const tn_hook_frame *f)
+{
+    uint64_t frames[TN_FRAMES_MAX + 24];
+    int count = f->thread->outer.caller ? tn_unwind(f->thread->outer.caller, frames, TN_FRAMES_MAX) : 0;
+    for (int i = 0; i < count; i++) {
+        tn_module_info m;
+        char line[400];
+        int known = tn_module_of((const void *)(uintptr_t)frames[i], &m);
+        int n = snprintf(line, sizeof line, "tenure:   #%d %.300s+0x%llx\n", i, known ? m.path : "code in no file",
+                         (unsigned long long)(known ? frames[i] - m.base : frames[i]));
+        write_line(line, n, sizeof line);
+    }
+}
+
+int tn_guard_refuses(tn_hook_frame *f, uint64_t bytes)
+{
+    if (tn_process_guard.mode < TN_GUARD_REFUSE || tn_phase_now() != TN_PHASE_SERVING) return 0;
+    if (tn_process_guard.mode == TN_GUARD_REFUSE) return 1;
+    tn_event e = {.bytes = bytes, .result = 1};
+    warn(f, &e);
+    write_backtrace(f);
+    abort();
 }
 
 void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type)

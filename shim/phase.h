@@ -26,6 +26,10 @@ void tn_phase_ends(void);
 /* Before the commit of an event that may count while serving; `type` is what it will be. */
 void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type);
 
+/* Whether a request for `bytes` bytes that the plan leaves to the driver is to be refused, since the process serves and its guard says so. In mode
+ * abort it does not return: the call and its backtrace are on standard error. */
+int tn_guard_refuses(tn_hook_frame *f, uint64_t bytes);
+
 /* Begins (TN_MARK_RANGE_BEGIN), ends or sets a mark; for tenure.h and NVTX. 0, or 1 where nothing is recorded. */
 int tn_mark(int kind, const char *text, uint64_t range, int cause);
 

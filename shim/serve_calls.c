@@ -59,7 +59,7 @@ static int spilled(tn_hook_frame *f, unsigned cause)
 
 _Static_assert((int)TN_PLACE_T5B == (int)TN_ROUTE_T5B && (int)TN_PLACE_NOT_CLEAN == (int)TN_ROUTE_NOT_CLEAN, "one set of numbers");
 
-static int allocate(tn_hook_frame *f, tn_family family, uint32_t flags, size_t bytes, void *stream, void **out)
+static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t bytes, void *stream, void **out)
 {
     tn_context c = tn_context_current(f);
     const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
@@ -84,13 +84,21 @@ static int allocate(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     return SERVED;
 }
 
+/* Not inside a signal handler that came into a hook: there nothing of ours may be touched, and the driver serves. */
+static int allocate(tn_hook_frame *f, tn_family family, uint32_t flags, size_t bytes, void *stream, void **out)
+{
+    begin(f);
+    int became = ask_plan(f, family, flags, bytes, stream, out);
+    if (became == DRIVER && !is_capturing(f, stream) && tn_guard_refuses(f, bytes)) became = REFUSED;
+    end(f);
+    return became;
+}
+
 CUresult tn_serve_cuMemAlloc_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t), CUdeviceptr *out, size_t bytes)
 {
     void *address;
-    if (!out || !bytes) return call(out, bytes);
-    begin(f);
+    if (f->nested || !out || !bytes) return call(out, bytes);
     int became = allocate(f, TN_FAMILY_DEVICE, 0, bytes, TN_STREAM_NONE, &address);
-    end(f);
     if (became == DRIVER) return call(out, bytes);
     *out = became == SERVED ? (CUdeviceptr)(uintptr_t)address : 0;
     return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -99,10 +107,8 @@ CUresult tn_serve_cuMemAlloc_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *
 CUresult tn_serve_cuMemAllocAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t, CUstream), CUdeviceptr *out, size_t bytes, CUstream stream)
 {
     void *address;
-    if (!out || !bytes) return call(out, bytes, stream);
-    begin(f);
+    if (f->nested || !out || !bytes) return call(out, bytes, stream);
     int became = allocate(f, TN_FAMILY_ASYNC, 0, bytes, stream, &address);
-    end(f);
     if (became == DRIVER) return call(out, bytes, stream);
     *out = became == SERVED ? (CUdeviceptr)(uintptr_t)address : 0;
     return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -119,31 +125,20 @@ static CUresult pinned(tn_hook_frame *f, int became, void *address, void **out, 
 CUresult tn_serve_cuMemHostAlloc(tn_hook_frame *f, CUresult (*call)(void **, size_t, unsigned), void **out, size_t bytes, unsigned flags)
 {
     void *address;
-    if (!out || !bytes || flags >= TN_PLACE_PINNED_SETS) return call(out, bytes, flags);
-    begin(f);
+    if (f->nested || !out || !bytes || flags >= TN_PLACE_PINNED_SETS) return call(out, bytes, flags);
     int became = allocate(f, TN_FAMILY_PINNED, flags, bytes, TN_STREAM_NONE, &address);
-    end(f);
     return became == DRIVER ? call(out, bytes, flags) : pinned(f, became, address, out, bytes);
 }
 
 CUresult tn_serve_cuMemAllocHost_v2(tn_hook_frame *f, CUresult (*call)(void **, size_t), void **out, size_t bytes)
 {
     void *address;
-    if (!out || !bytes) return call(out, bytes);
-    begin(f);
+    if (f->nested || !out || !bytes) return call(out, bytes);
     int became = allocate(f, TN_FAMILY_PINNED, 0, bytes, TN_STREAM_NONE, &address);
-    end(f);
     return became == DRIVER ? call(out, bytes) : pinned(f, became, address, out, bytes);
 }
 
 /* ---- frees */
-
-/* The hook has taken the block out of the ledger before this, and puts it back where the answer is not 0. */
-static int is_ours(const tn_hook_frame *f)
-{
-    return f->freed_known && (f->freed.kind == TN_KIND_DEVICE || f->freed.kind == TN_KIND_ASYNC || f->freed.kind == TN_KIND_PINNED) &&
-           tn_route_tier(tn_route_of(f->freed.extra)) != 0;
-}
 
 /* After the driver has gone, at the process's end, every call has its answer and no other. */
 static int driver_is_there(void)
@@ -172,12 +167,18 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
     return tn_place_give(place, row, address, f->freed.stream, &uncovered) == TN_MEM_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* 1 with the answer in *r: the address is ours to free, or to refuse. `null_free`: what the driver says to a free of nothing, which it refuses, ending
- * the capture, where it would refuse the free of a block. */
+enum { LOST = 2 };
+
+/* The hook has taken the block out of the ledger before this, and puts it back where the answer is not 0. LOST: freed, as far as the program can tell. 1 with the answer in *r: the address is ours to free, or to refuse. While a capture is active the callers
+ * free nothing by the driver first, which it refuses, ending the capture, where it would refuse the free of a block. */
 static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUresult *r)
 {
+    if (f->nested) { /* the handler came into a hook: the block stays where it is, lost to its tier */
+        *r = CUDA_SUCCESS;
+        return tn_serve_owns((uint64_t)(uintptr_t)address) ? LOST : 0;
+    }
     begin(f);
-    int ours = is_ours(f), inside = !ours && tn_serve_owns((uint64_t)(uintptr_t)address);
+    int ours = f->freed_known && tn_is_served(&f->freed), inside = !ours && tn_serve_owns((uint64_t)(uintptr_t)address);
     int there = ours || inside ? driver_is_there() : 0;
     *r = CUDA_ERROR_INVALID_VALUE;
     if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = CUDA_SUCCESS;
@@ -188,7 +189,9 @@ static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUres
 CUresult tn_serve_cuMemFree_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr), CUdeviceptr address)
 {
     CUresult r;
-    if (!address || !free_by_plan(f, (void *)(uintptr_t)address, 0, &r)) return call(address);
+    int ours = address ? free_by_plan(f, (void *)(uintptr_t)address, 0, &r) : 0;
+    if (!ours) return call(address);
+    if (ours == LOST) return r;
     if (r == 0 && rec_captures()) r = call(0);
     if (r != 0) return r;
     begin(f);
@@ -200,7 +203,9 @@ CUresult tn_serve_cuMemFree_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr), 
 CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void *address)
 {
     CUresult r;
-    if (!address || !free_by_plan(f, address, 1, &r)) return call(address);
+    int ours = address ? free_by_plan(f, address, 1, &r) : 0;
+    if (!ours) return call(address);
+    if (ours == LOST) return r;
     if (r == 0 && rec_captures()) r = call(NULL);
     if (r != 0) return r;
     begin(f);
@@ -212,7 +217,9 @@ CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void
 CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, CUstream), CUdeviceptr address, CUstream stream)
 {
     CUresult r;
-    if (!address || !free_by_plan(f, (void *)(uintptr_t)address, 0, &r)) return call(address, stream);
+    int ours = address ? free_by_plan(f, (void *)(uintptr_t)address, 0, &r) : 0;
+    if (!ours) return call(address, stream);
+    if (ours == LOST) return r;
     if (r != 0) return r;
     begin(f);
     r = is_capturing(f, stream) ? CUDA_ERROR_INVALID_VALUE : give(f, (void *)(uintptr_t)address, stream);

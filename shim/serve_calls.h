@@ -9,6 +9,12 @@
 
 extern int tn_serving __attribute__((visibility("hidden")));
 
+/* Whether a tier of ours has the block. */
+static inline int tn_is_served(const tn_entry *e)
+{
+    return (e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED) && tn_route_tier(tn_route_of(e->extra)) != 0;
+}
+
 /* TN_SERVED_IS(name) is 1 for the names that have a line here. */
 #define TN_SERVED_cuMemAlloc_v2 ~,
 #define TN_SERVED_cuMemAllocAsync ~,

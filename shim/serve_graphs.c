@@ -9,6 +9,7 @@
 #include "ledger/tn_lock.h"
 #include "shim/map.h"
 #include "shim/pages.h"
+#include "shim/serve_calls.h"
 
 #define KEPT_MAX 65536u
 #define HOLDS_MAX (1u << 20)
@@ -79,7 +80,7 @@ void tn_serve_graph_was_read(const void *graph)
 
 void tn_serve_graph_holds(const void *exec, const tn_entry *block)
 {
-    tn_place *place = tn_route_tier(tn_route_of(block->extra)) ? tn_serve_place_of(block->ctx) : NULL;
+    tn_place *place = tn_is_served(block) ? tn_serve_place_of(block->ctx) : NULL;
     const tn_serve_section *s = place ? tn_serve_section_of(block->device) : NULL;
     uint32_t row = s ? tn_serve_row(s, block->site) : TN_SERVE_NO_ROW;
     void *address = (void *)(uintptr_t)block->addr;

@@ -56,7 +56,7 @@ static int count_block(const tn_entry *e, void *arg)
     account *a = arg;
     if (e->device != a->device || (e->kind != TN_KIND_DEVICE && e->kind != TN_KIND_ASYNC && e->kind != TN_KIND_PITCH)) return 0;
     uint64_t bytes = e->kind == TN_KIND_ASYNC ? up(e->bytes, 512) : up(e->bytes, e->bytes > (1u << 20) ? 2u << 20 : 512);
-    int served = e->kind != TN_KIND_PITCH && tn_route_tier(tn_route_of(e->extra)) != 0;
+    int served = tn_is_served(e);
     if (served && e->kind == TN_KIND_ASYNC) a->pooled += bytes;
     else if (served) a->plain += bytes;
     if (is_sized(a->section->plan, e->site)) a->sized += bytes;
@@ -85,7 +85,7 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
 {
     size_t free_now = 0, total = 0;
     CUresult r = call(&free_now, &total);
-    if (r != 0) return call(free_bytes, total_bytes); /* the outputs as the driver leaves them */
+    if (r != 0 || f->nested) return call(free_bytes, total_bytes); /* the outputs as the driver leaves them */
     f->thread->busy = 1;
     tn_context c = tn_context_current(f);
     account a = {.section = c.number ? tn_serve_section_of(c.device) : NULL, .device = c.device};
@@ -126,7 +126,7 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
 {
     uint8_t device;
     CUresult r = call(pool, attribute, value);
-    if (r != 0 || !value || !is_default_pool(pool, &device)) return r;
+    if (r != 0 || f->nested || !value || !is_default_pool(pool, &device)) return r;
     f->thread->busy = 1;
     uint64_t *out = value, plain, arenas, live = atomic_load(&pooled[device].live);
     tn_serve_held(device, &plain, &arenas);

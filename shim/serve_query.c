@@ -17,14 +17,13 @@ enum { NOT_OURS = 0, LIVE, DEAD /* in an arena, and in no live block */ };
 
 static int look(tn_hook_frame *f, uint64_t address, tn_entry *block)
 {
+    int was = f->thread->busy; /* a signal handler inside a hook may ask, too: looking takes no lock */
     f->thread->busy = 1;
     int known = tn_ledger_find(TN_SPACE_ADDRESS, address, block);
-    int served = known && (block->kind == TN_KIND_DEVICE || block->kind == TN_KIND_ASYNC || block->kind == TN_KIND_PINNED) &&
-                 tn_route_tier(tn_route_of(block->extra)) != 0;
-    int found = served ? LIVE : !known && tn_serve_owns(address) ? DEAD : NOT_OURS;
+    int found = known && tn_is_served(block) ? LIVE : !known && tn_serve_owns(address) ? DEAD : NOT_OURS;
     if (!known) memset(block, 0, sizeof *block);
     *f->thread->error = f->errno_in;
-    f->thread->busy = 0;
+    f->thread->busy = was;
     return found;
 }
 
@@ -98,7 +97,7 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
     int found = look(f, address, &block);
     /* The whole arena becomes synchronous: right for this block, only slower for the others. */
     CUresult r = call(value, attribute, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
-    if (r != 0 || found != LIVE || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !value) return r;
+    if (r != 0 || f->nested || found != LIVE || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !value) return r;
     f->thread->busy = 1;
     uint64_t one = 1;
     if (*(const unsigned *)value) (void)tn_map_add(&synchronous, block.addr, block.tsc, &one);
@@ -116,6 +115,7 @@ static int is_export_of_ours(tn_hook_frame *f, uint64_t address, const char *wha
 {
     tn_entry block;
     if (look(f, address, &block) != LIVE || block.kind != TN_KIND_DEVICE) return 0;
+    if (f->nested) return 1;
     f->thread->busy = 1;
     char text[200];
     snprintf(text, sizeof text, "%s of a block that the plan places (site %u): refused; the record that the plan is made of saw no export here. "
