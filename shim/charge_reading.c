@@ -10,12 +10,14 @@
 #include "shim/record.h"
 
 #define POOLS 64u
+#define WAIT_WAITS 20000000 /* likewise: some seconds */
 #define GATE_WAITS 20000 /* turns of sched_yield: a question takes far less than one */
 
 static void *_Atomic live[TN_READING_DEVICES]; /* a context of each device */
 static _Atomic int pushing;                    /* readings that have a context of `live` pushed */
 static _Atomic uint8_t graph_memory[TN_READING_DEVICES];
 static _Atomic int asking, beginning; /* the gate: our questions, captures that begin */
+static _Atomic int waiting;           /* and our waits for a context, which take as long as its work does */
 
 typedef struct pool {
     _Atomic uint64_t handle;
@@ -57,7 +59,18 @@ void tn_capture_gate_begin(void)
 {
     atomic_fetch_add(&beginning, 1);
     for (int i = 0; i < GATE_WAITS && atomic_load(&asking); i++) sched_yield();
+    for (int i = 0; i < WAIT_WAITS && atomic_load(&waiting); i++) sched_yield();
 }
+
+int tn_capture_gate_wait(void)
+{
+    atomic_fetch_add(&waiting, 1);
+    if (!atomic_load(&beginning) && !rec_captures()) return 1;
+    atomic_fetch_sub(&waiting, 1);
+    return 0;
+}
+
+void tn_capture_gate_waited(void) { atomic_fetch_sub(&waiting, 1); }
 
 void tn_capture_gate_end(void) { atomic_fetch_sub(&beginning, 1); }
 

@@ -41,6 +41,10 @@ void tn_reading_graph_memory(uint8_t device);
  * question under way, some hundred nanoseconds. */
 void tn_capture_gate_begin(void);
 void tn_capture_gate_end(void);
+/* The same gate for a wait of ours for a whole context, which would end a capture: 0 while one is active or begins. Else no capture begins until
+ * tn_capture_gate_waited(). */
+int tn_capture_gate_wait(void);
+void tn_capture_gate_waited(void);
 
 /* When the last reading was taken, by anybody (a stamp). */
 uint64_t tn_reading_last(void);

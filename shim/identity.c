@@ -7,6 +7,7 @@
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/serve_marks.h"
 
 #define DEVICES 64
 
@@ -118,6 +119,7 @@ static uint64_t driver_id(void *handle)
 
 static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uint32_t ctx, void *handle, uint64_t flags, int priority)
 {
+    if (tn_serving_marks) tn_serve_told_stream(f, kind, number, ctx, handle, flags);
     uint64_t id = kind == TN_STREAM_CREATE || kind == TN_STREAM_SEEN ? driver_id(handle) : 0;
     tn_event *e = tn_event_new(f, tn_stamp());
     if (e) {

@@ -4,6 +4,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve.h"
+#include "shim/serve_marks.h"
 
 static void context_event(tn_hook_frame *f, int what, tn_context c, void *handle)
 {
@@ -49,6 +50,7 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     context_event(f, what, c, handle);
     tn_ledger_sweep(dies_with, swept, &c.number);
     if (tn_serving) tn_serve_context_ended(c.number);
+    if (tn_serving_marks) tn_marks_context_ended(tn_serving_marks, c.number);
     tn_context_gone(handle);
 }
 

@@ -11,6 +11,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve_graphs.h"
+#include "shim/serve_marks.h"
 
 #define NODES_MAX 65536u   /* of one graph; beyond it the rest is one UNREADABLE event */
 #define DEPTH_MAX 8        /* of child graphs */
@@ -205,6 +206,9 @@ static void read_node(tn_hook_frame *f, const void *exec, CUgraphNode node, int 
         break;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: /* its bodies are known only to whoever made the node */
         unreadable(f, exec, 1);
+        break;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: /* by every launch, out of sight */
+        if (tn_serving_marks) tn_marks_events_end(tn_serving_marks);
         break;
     default: /* empty, event, semaphore, host and memory nodes hold no address of a block */
         break;

@@ -8,6 +8,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/serve_marks.h"
 
 /* Functions whose first launch was seen: a table that is read without a lock at every launch, and a map for what finds no place
  * there. */
@@ -76,6 +77,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     uint64_t generation = atomic_load(&tn_hot_page->generation); /* before all that it stands for is asked */
     uint64_t now = tn_stamp(), capturing = rec_captures() != 0;
     uint32_t number = tn_stream_number(f, stream);
+    if (tn_serving_marks) tn_serve_told_work(f, number, now);
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
         last->aux = f->thread->stamp = now;
@@ -179,6 +181,7 @@ static void wait_event(tn_hook_frame *f, int what, uint32_t ctx, uint32_t stream
 {
     int again;
     uint64_t now = tn_stamp();
+    if (tn_serving_marks) tn_serve_told_wait(f, what, ctx, stream, event);
     if (merged(f, what, ctx, stream, event, now, &again)) return;
     tn_event *e = tn_event_new(f, now);
     if (!e) return;
@@ -250,6 +253,7 @@ void rec_stream_destroy_begin(tn_hook_frame *f, void *stream)
 void rec_stream_destroy(tn_hook_frame *f, int r)
 {
     if (r == 0) f->thread->told++;
+    if (tn_serving_marks && r == 0 && f->stream) tn_marks_stream_ended(tn_serving_marks, f->stream);
     if (r != 0) tn_stream_back(f->handle, f->stream);
     else if (f->stream) rec_capture_gone(f->stream);
     tn_event *e = r == 0 && f->stream ? tn_event_new(f, f->begun) : NULL;
@@ -258,6 +262,28 @@ void rec_stream_destroy(tn_hook_frame *f, int r)
     e->stream = f->stream;
     e->addr = (uint64_t)f->handle;
     tn_journal_commit(e, TN_EV_STREAM);
+}
+
+void rec_event_begin(tn_hook_frame *f, const void *event)
+{
+    if (tn_serving_marks) tn_serve_event_begins(f, (uint64_t)event);
+}
+
+void rec_join_begin(tn_hook_frame *f)
+{
+    if (tn_serving_marks) f->begun = tn_stamp();
+}
+
+void rec_event_destroy_begin(tn_hook_frame *f, const void *event)
+{
+    rec_begin(f);
+    if (tn_serving_marks) tn_marks_event_destroyed(tn_serving_marks, (uint64_t)event);
+}
+
+static void tell_marks(tn_hook_frame *f, int r, tn_event_type type, const void *event, uint32_t ctx, uint32_t stream, int captured)
+{
+    if (type == TN_EV_EVENT_RECORD) tn_serve_event_recorded(f, r, (uint64_t)event, stream, captured);
+    else if (r == 0 && !captured) tn_serve_told_join(f, ctx, stream, (uint64_t)event);
 }
 
 static void event_of(tn_hook_frame *f, tn_event_type type, const void *event, uint32_t ctx, uint32_t stream)
@@ -273,12 +299,16 @@ static void event_of(tn_hook_frame *f, tn_event_type type, const void *event, ui
 
 void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream)
 {
-    if (r == 0) event_of(f, type, event, 0, tn_stream_number(f, stream));
+    uint32_t number = r == 0 || tn_serving_marks ? tn_stream_number(f, stream) : 0;
+    if (tn_serving_marks) tell_marks(f, r, type, event, 0, number, r == 0 && rec_captures() && rec_is_capturing(stream));
+    if (r == 0) event_of(f, type, event, 0, number);
 }
 
 void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *context)
 {
-    if (r == 0) event_of(f, type, event, tn_context_of(f, context, (int)TN_DEVICE_NONE).number, 0);
+    uint32_t number = tn_context_of(f, context, (int)TN_DEVICE_NONE).number;
+    if (tn_serving_marks) tell_marks(f, r, type, event, number, 0, 0);
+    if (r == 0) event_of(f, type, event, number, 0);
 }
 
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event)
