@@ -38,27 +38,27 @@ static void *resize(void *self, void *block, size_t old_bytes, size_t new_bytes)
 
 const tn_metadata tn_serve_metadata = {.resize = resize};
 
-/* The plan itself is many small pieces, and lives as long as the process: they are cut from larger ones and never given back. */
-static char *cut_from, *cut_end;
-static void *cut(void *self, void *block, size_t old_bytes, size_t new_bytes)
+/* The plan itself is many small pieces, and lives as long as the process: they are carved from larger ones and never given back. */
+static char *piece, *piece_end;
+static void *carve(void *self, void *block, size_t old_bytes, size_t new_bytes)
 {
     (void)self;
     if (!new_bytes) return NULL;
     size_t bytes = (new_bytes + 15) & ~(size_t)15;
     if (bytes < new_bytes) return NULL;
-    if ((size_t)(cut_end - cut_from) < bytes) {
+    if ((size_t)(piece_end - piece) < bytes) {
         size_t room = bytes > (1u << 20) ? bytes : 1u << 20;
         char *more = tn_pages(room);
         if (!more) return NULL;
-        cut_from = more;
-        cut_end = more + room;
+        piece = more;
+        piece_end = more + room;
     }
-    void *at = cut_from;
-    cut_from += bytes;
+    void *at = piece;
+    piece += bytes;
     if (block) memcpy(at, block, old_bytes < new_bytes ? old_bytes : new_bytes);
     return at;
 }
-static const tn_metadata plan_memory = {.resize = cut};
+static const tn_metadata plan_memory = {.resize = carve};
 
 /* Where a person looks, and in the journal. */
 void tn_serve_say(const char *text)

@@ -1,8 +1,10 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "tiers/spin.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A section lasts some 10 ns, so whoever holds the lock longer has lost its core: then it is time to give up one's own. */
 enum { SPINS = 100, YIELDS = 20 };
@@ -18,8 +20,8 @@ void tn_spin_pause(unsigned *rounds)
     } else if (*rounds < SPINS + YIELDS) {
         sched_yield();
     } else {
-        /* A yield gives nothing to a thread of lower priority; a sleep does. */
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+        /* A yield gives nothing to a thread of lower priority; a sleep does. By the system call: libc's is a cancellation point. */
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL);
         return;
     }
     ++*rounds;
