@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ledger/tn_hot_data.h"
@@ -65,7 +65,7 @@ void tn_serve_say(const char *text)
 {
     char line[TN_PLAN_MESSAGE + 64];
     int n = snprintf(line, sizeof line, "tenure: %s\n", text);
-    if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1) < 0) return;
+    if (n > 0) (void)!syscall(SYS_write, STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     tn_coverage(TN_COV_NOTE, text);
 }
 

@@ -123,6 +123,7 @@ static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const ch
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
         return TN_MEM_E_HOST_MEMORY;
     }
+    if (frame_now) frame_now->window.kind = TN_CHARGE_NONE; /* a reading around this call would take the arena for the call's own */
     if (frame_now) rec_arena(frame_now, 0, w->kind, base, region->committed, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
     return TN_MEM_OK;
 }
