@@ -112,6 +112,14 @@ static uint32_t tier_of(const watched *w, const char *tag)
     return (uint32_t)(w->kind == TN_KIND_PINNED && tier == TN_PLACE_PACKED ? TN_PLACE_T5B : tier);
 }
 
+/* One around this call, or around the runtime's above it, would take the arena for the call's own. */
+static void no_reading(tn_hook_frame *f)
+{
+    tn_hook_frame *outer = (tn_hook_frame *)(uintptr_t)f->thread->outer.frame;
+    f->window.kind = TN_CHARGE_NONE;
+    if (outer) outer->window.kind = TN_CHARGE_NONE;
+}
+
 static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
 {
     watched *w = self;
@@ -123,7 +131,7 @@ static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const ch
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
         return TN_MEM_E_HOST_MEMORY;
     }
-    if (frame_now) frame_now->window.kind = TN_CHARGE_NONE; /* a reading around this call would take the arena for the call's own */
+    if (frame_now) no_reading(frame_now);
     if (frame_now) rec_arena(frame_now, 0, w->kind, base, region->committed, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
     return TN_MEM_OK;
 }
