@@ -148,6 +148,7 @@ void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t byt
 
 void rec_arena(tn_hook_frame *f, int gone, int kind, uint64_t addr, uint64_t bytes, uint64_t route, uint32_t ctx, uint8_t device)
 {
+    if (kind == TN_KIND_ASYNC && !gone) tn_reading_pool(device, 0, addr, 1);
     tn_event *e = tn_event_new(f, tn_stamp());
     if (!e) return;
     e->kind = (uint8_t)kind;
