@@ -204,7 +204,7 @@ int tn_run_folder_finish(tn_run_folder *folder, int wait_status, char message[TN
     return 0;
 }
 
-int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const tn_journal_header *header), void *arg)
+int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const char *path, const tn_journal_header *header), void *arg)
 {
     DIR *dir = still_there(folder) ? opendir(folder->path) : NULL;
     if (!dir)
@@ -220,14 +220,17 @@ int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const
                    memcmp(header.magic, TN_JOURNAL_MAGIC, sizeof(header.magic)) == 0;
         if (fd >= 0)
             close(fd);
-        see(arg, read ? &header : NULL);
+        char path[PATH_MAX + 256];
+        snprintf(path, sizeof(path), "%s/%s", folder->path, entry->d_name);
+        see(arg, path, read ? &header : NULL);
     }
     closedir(dir);
     return 0;
 }
 
-static void add_journal(void *arg, const tn_journal_header *header)
+static void add_journal(void *arg, const char *path, const tn_journal_header *header)
 {
+    (void)path;
     tn_run_summary *out = arg;
     out->journals++;
     if (!header) {

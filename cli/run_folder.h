@@ -35,8 +35,8 @@ typedef struct tn_run_summary {
     uint32_t stop_error; /* of the first that stopped */
     uint64_t dropped;    /* events and records */
 } tn_run_summary;
-/* The headers of all journals of the run, one after the other; NULL for one that cannot be read. -1: the folder is no longer there. */
-int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const tn_journal_header *header), void *arg);
+/* The paths and headers of all journals of the run, one after the other; a header is NULL for one that cannot be read. -1: the folder is no longer there. */
+int tn_run_folder_each(const tn_run_folder *folder, void (*see)(void *arg, const char *path, const tn_journal_header *header), void *arg);
 /* The sum of them. */
 void tn_run_folder_summary(const tn_run_folder *folder, tn_run_summary *out);
 

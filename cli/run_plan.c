@@ -15,6 +15,7 @@
 #include "cli/option_value.h"
 #include "cli/plan_arithmetic.h"
 #include "cli/program_identity.h"
+#include "ledger/journal_reader.h"
 #include "planner/plan_json.h"
 
 int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const char *value)
@@ -181,28 +182,49 @@ int tn_run_plan_check(const tn_run_plan *p, const char *command, int quiet, cons
 
 /* ---- was it? ---- */
 
-typedef struct bound_count { const tn_run_plan *p; unsigned processes, bound; } bound_count;
+typedef struct bound_count { const tn_run_plan *p; unsigned processes, bound, served; } bound_count;
 
-static void count_bound(void *arg, const tn_journal_header *h)
+static int binds(const tn_plan *plan, const tn_journal_header *h)
+{
+    char text[TN_PROGRAM_SCRIPT];
+    const char *script = tn_program_script(h->exe, h->cmdline, sizeof h->cmdline, text, sizeof text) ? text : NULL;
+    for (size_t i = 0; i < plan->section_count; i++) {
+        uint32_t device = plan->sections[i].device;
+        if (tn_plan_section_for(plan, h->exe_build_id, script, device) || (!h->exe_build_id[0] && tn_plan_section_named(plan, h->exe, script, device)))
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether the journal holds memory of a tier, which comes with the first planned call. */
+static int was_served(const char *path)
+{
+    tn_reader *reader;
+    const tn_event *e = NULL;
+    if (tn_reader_open(path, &reader) != TN_OK)
+        return 1; /* which is said elsewhere */
+    while ((e = tn_reader_next(reader, NULL)) && e->type != TN_EV_ARENA)
+        ;
+    tn_reader_close(reader);
+    return e != NULL;
+}
+
+static void count_bound(void *arg, const char *path, const tn_journal_header *h)
 {
     bound_count *c = arg;
-    char text[TN_PROGRAM_SCRIPT];
-    if (!h)
-        return;
-    const char *script = tn_program_script(h->exe, h->cmdline, sizeof h->cmdline, text, sizeof text) ? text : NULL;
-    int is_bound = 0;
-    for (size_t i = 0; i < c->p->plan->section_count && !is_bound; i++) {
-        uint32_t device = c->p->plan->sections[i].device;
-        is_bound = tn_plan_section_for(c->p->plan, h->exe_build_id, script, device) != NULL ||
-                   (!h->exe_build_id[0] && tn_plan_section_named(c->p->plan, h->exe, script, device) != NULL);
-    }
-    c->processes++;
+    int is_bound = h && binds(c->p->plan, h);
+    c->processes += h != NULL;
     c->bound += (unsigned)is_bound;
+    c->served += is_bound && (c->served || was_served(path));
 }
 
 void tn_run_plan_report(const tn_run_plan *p, const char *command, const tn_run_folder *folder)
 {
     bound_count c = {.p = p};
-    if (tn_run_folder_each(folder, count_bound, &c) == 0 && c.processes && !c.bound)
+    if (tn_run_folder_each(folder, count_bound, &c) != 0 || !c.processes)
+        return;
+    if (!c.bound)
         cli_warn(command, "%s names %s that used CUDA: nothing was served by it", p->path, c.processes == 1 ? "not the process" : "none of the processes");
+    else if (!c.served)
+        cli_warn(command, "nothing was served by %s, which names %u of the processes that used CUDA: they made no planned call, or it could not be loaded", p->path, c.bound);
 }

@@ -27,8 +27,7 @@ enum { TN_OPT_PLAN = 1100, TN_OPT_MISFIT, TN_OPT_BUDGET };
     "  --plan PLAN          a file of tenure plan: the sites that it names are served by it, all others by the driver\n" \
     "  --misfit native      run a program or device that the plan does not fit unplaced, with a warning, where else the\n" \
     "                       program is not started\n" \
-    "  --budget SIZE        what the plan must fit into (32607MiB), and what the program is told of the device's memory; else\n" \
-    "                       the plan's own budget, if it has one, and the device\n"
+    "  --budget SIZE        what the plan must fit into (32607MiB), as into the device; else the plan's own budget, if it has one\n"
 
 /* -1: not one of them; else 0, or the exit code after a sentence. */
 int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const char *value);
@@ -39,7 +38,7 @@ void tn_run_plan_free(tn_run_plan *p);
 /* Before the program starts: is the plan one for it, and does it fit the devices? `file` is what argv[0] stands for. -1; else the exit code: 2 a plan for
  * another program; 1, with the memory table on standard error, for a device that is too small or not there. */
 int tn_run_plan_check(const tn_run_plan *p, const char *command, int quiet, const char *file, char **argv);
-/* After it has ended: a warning where no process that used CUDA was one of the plan's. */
+/* After it has ended: a warning where no process that used CUDA was one of the plan's, or none of these was served. */
 void tn_run_plan_report(const tn_run_plan *p, const char *command, const tn_run_folder *folder);
 /* Sets what the program's own library is to know; NULL: that there is no plan. 0 or an errno. */
 int tn_run_plan_environment(const tn_run_plan *p);

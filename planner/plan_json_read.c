@@ -151,7 +151,7 @@ static uint64_t read_key(read_state *r)
 static void push(read_state *r, const void *element, size_t bytes)
 {
     if (r->room - r->used < bytes) {
-        size_t wanted = r->room ? r->room * 2 : 65536;
+        size_t wanted = r->room ? r->room * 2 : 4096;
         char *grown = r->memory->resize(r->memory->self, r->stack, r->room, wanted);
         if (!grown) {
             fail_by_memory(r);

@@ -7,7 +7,7 @@
 typedef struct piece { struct piece *next; size_t used, room, bytes; } piece;
 typedef struct memory { tn_plan plan; tn_metadata hook; piece *first; int failed; } memory;
 
-#define PIECE_BYTES 65536u
+#define PIECE_BYTES 4096u
 #define PIECE_BYTES_MAX ((size_t)1 << 20) /* they grow to this, so that a large plan is not thousands of mappings where the hook maps */
 
 tn_plan *tn_plan_new_in(const tn_metadata *hook)

@@ -28,7 +28,7 @@ falls_short() {
 
 # What the engine computed, and what the command said: a plan may change how much is used and free, which the engine prints as well.
 result() { echo "$rc:$(echo "$out" | grep -E '^(request|checksum)')"; }
-said() { grep '^tenure' .err; }
+said() { grep '^tenure' .err | grep -v 'nothing was served by plan.json, which names'; }
 
 run "${engine[@]}"
 bare=$(result)
@@ -60,6 +60,12 @@ for code in 0 7; do
     run "$TENURE" run -q --plan plan.json -o "exit$code" -- sh -c "exit $code"
     same "exit_$code" "$rc:$out$err" "$code:"
 done
+
+# A plan that names the program and none of its sites serves nothing, which is said.
+jq '.sections[] |= (.sites = [] | .tiers = [] | .regions = [] | .total_bytes = .native_bytes + ([.charges[].bytes] | add))' plan.json >empty.json
+run "$TENURE" run --plan empty.json -o empty -- "${engine[@]}"
+same a_plan_without_sites_runs "$(result)" "$bare"
+holds nothing_served_is_said "$(said)" 'tenure run: warning: nothing was served by empty.json, which names 1 of the processes that used CUDA: *'
 
 # ---- another program ----
 run "$TENURE" run --plan plan.json -o none -- "$DRIVER"
