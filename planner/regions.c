@@ -304,11 +304,16 @@ void tn_regions_free(tn_regions *r)
 
 /* ---- serve's rule ---- */
 
-static int open_region(tn_region_run *run, uint32_t unit, uint64_t bytes)
+static int open_region(tn_region_run *run, uint32_t unit, uint64_t bytes, uint64_t *short_by)
 {
     const tn_region *planned = tn_regions_find(run->plan, unit, bytes);
     if (!planned)
         return 1;
+    /* None opens that would not hold its first request. */
+    if (tn_round_up(bytes, 512) > planned->capacity) {
+        *short_by = tn_round_up(bytes, 512) - planned->capacity;
+        return 1;
+    }
     struct tn_open_region *r = TN_TRACE_PUSH(run->regions, run->region_count);
     if (!r)
         return 0;
@@ -330,7 +335,7 @@ int tn_region_take(tn_region_run *run, uint32_t unit, uint64_t requested, uint64
     run->phase = phase;
     if (run->open != TN_TRACE_NONE && run->regions[run->open].requests >= run->regions[run->open].planned->count)
         run->open = TN_TRACE_NONE;
-    if (run->open == TN_TRACE_NONE && !open_region(run, unit, requested))
+    if (run->open == TN_TRACE_NONE && !open_region(run, unit, requested, short_by))
         return 0;
     if (run->open == TN_TRACE_NONE)
         return 1;

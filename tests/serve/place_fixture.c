@@ -161,6 +161,12 @@ void device_let_waits_fail(bool fail)
     waits_fail = fail;
 }
 
+void device_finish_up_to(tn_work_mark mark)
+{
+    if (inner.table->wait(inner.self, mark) != TN_MEM_OK)
+        ck_abort_msg("the device of the tests does not finish");
+}
+
 /* ---- the place */
 
 static uint8_t phase_now;

@@ -46,6 +46,8 @@ void fixture_end(void);
 
 size_t device_waits(void);
 void device_let_waits_fail(bool fail);
+/* The device finishes all up to the mark. */
+void device_finish_up_to(tn_work_mark mark);
 
 /* Served: its address, aligned as natively. */
 void *take(uint32_t row, size_t bytes, uint32_t stream);

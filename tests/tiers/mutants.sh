@@ -1,8 +1,11 @@
 # shellcheck shell=bash
-# Sourced by the tests of tests: plants bugs one by one, and wants a named test to fail with each. They run from the project's folder.
+# Sourced by the tests of tests: plants bugs one by one, and wants a named test to fail with each. They run from the project's folder. Who tests
+# other files than those of tiers/, in another folder, sets `sources` and `folder` before.
 
 compiler=gcc
 bad=0
+sources=${sources:-tiers/*.c}
+folder=${folder:-tests/tiers}
 suite=$(basename "$0" .sh)
 suite=${suite#test_}
 command -v $compiler >/dev/null || { echo "skip $suite: no $compiler"; exit 0; }
@@ -31,7 +34,8 @@ begin() {
     shift
   done
   shift
-  for file in tiers/*.c "${tests[@]/#/tests/tiers/}" "${@/#/tests/tiers/}"; do
+  # shellcheck disable=SC2086 # patterns
+  for file in $sources "${tests[@]/#/$folder/}" "${@/#/$folder/}"; do
     file=${file%.c}.c
     compile "$file" "$work/$(basename "$file" .c).o" || { echo "not ok $suite: $file does not compile"; exit 1; }
   done
