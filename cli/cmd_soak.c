@@ -27,6 +27,8 @@ const char cmd_soak_help[] =
     "  --requests N         how often it is run, one after the other (default 1)\n"
     "  --duration SECONDS   it is run again until so much time has passed; without --requests-cmd: how long CMD serves\n"
     "  --drain SECONDS      between the last request and the count of live blocks (default 1)\n"
+    "  --drained-on REGEX   CMD prints such a line when its requests are done, which is then a mark, as of --mark-on; else its\n"
+    "                       end stands for that, where it has no --requests-cmd and no --duration\n"
     "  --phase-timeout S    how long CMD may take until it serves (default 600)\n"
     "  --grace SECONDS      between SIGTERM, by which CMD is ended then, and SIGKILL (default 10)\n"
     "  --strict             first uses count too\n"
@@ -93,7 +95,7 @@ static int parse_count(const char *name, const char *text, unsigned long *out)
     return 0;
 }
 
-enum { REQUESTS_CMD = 256, REQUESTS, DURATION, DRAIN, PHASE_TIMEOUT, GRACE, STRICT, TOP, NVTX, OWN_PEAK };
+enum { REQUESTS_CMD = 256, REQUESTS, DURATION, DRAIN, PHASE_TIMEOUT, GRACE, STRICT, TOP, NVTX, OWN_PEAK, DRAINED_ON };
 
 /* 0, or the exit code. */
 static int take_option(soak *s, int option, int argc, char **argv)
@@ -130,6 +132,10 @@ static int take_option(soak *s, int option, int argc, char **argv)
     case NVTX:
         s->run.nvtx = 1;
         return 0;
+    case DRAINED_ON:
+        code = tn_watch_option(s->run.watch, "soak", TN_OPT_MARK_ON, optarg);
+        s->options.drained_on = &s->run.watch->mark_on;
+        return code;
     case OWN_PEAK:
         code = cli_size("soak", "--own-peak", optarg, &s->options.peak_most);
         return code >= 0 ? code : s->options.peak_most ? 0 : cli_fail("soak", "--own-peak 0 holds nothing");
@@ -158,6 +164,7 @@ static int parse(int argc, char **argv, soak *s)
         {"top", required_argument, NULL, TOP},
         {"nvtx", no_argument, NULL, NVTX},
         {"own-peak", required_argument, NULL, OWN_PEAK},
+        {"drained-on", required_argument, NULL, DRAINED_ON},
         TN_RUN_PLAN_OPTIONS,
         TN_WATCH_OPTIONS,
         {NULL, 0, NULL, 0},

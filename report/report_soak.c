@@ -15,6 +15,11 @@
 
 enum { CALLERS = 3 };
 
+int tn_soak_is_drained(const tn_soak_options *options, const char *mark)
+{
+    return strcmp(mark, TN_SOAK_DRAINED) == 0 || (options->drained_on && regexec(options->drained_on, mark, 0, NULL, 0) == 0);
+}
+
 /* Blocks of one row that were not there when loading was over. */
 typedef struct excess {
     uint32_t row;
@@ -24,22 +29,23 @@ typedef struct excess {
 
 typedef struct findings {
     tn_report *report;
+    const tn_soak_options *options;
     excess *excess;
     size_t excess_count;
     int64_t blocks, backed; /* of excess that is no first use */
     size_t kept;            /* rows whose first use keeps a block */
-    int drained;            /* some process has the mark */
     tn_soak_blocks alive;
 } findings;
 
-static int is_drained(const tn_step *s)
+static int is_drained(const findings *f, const tn_step *s)
 {
-    return s->type == TN_STEP_MARK && s->name && strcmp(s->name, TN_SOAK_DRAINED) == 0;
+    return s->type == TN_STEP_MARK && s->name && tn_soak_is_drained(f->options, s->name);
 }
 
 /* The process's last flip to Serving, and the moment at which its requests were done: NULL where it never served. */
-static const tn_step *span_of(const tn_report *r, uint32_t process, const tn_step **to, int *drained)
+static const tn_step *span_of(findings *f, uint32_t process, const tn_step **to)
 {
+    const tn_report *r = f->report;
     const tn_step *from = NULL;
     *to = NULL;
     for (size_t i = 0; i < r->steps->count; i++) {
@@ -49,9 +55,9 @@ static const tn_step *span_of(const tn_report *r, uint32_t process, const tn_ste
         if (s->type == TN_STEP_PHASE && s->phase == TN_PHASE_SERVING) {
             from = s;
             *to = NULL;
-        } else if (from && !*to && (is_drained(s) || s->type == TN_STEP_END)) {
+        } else if (from && !*to && (is_drained(f, s) || s->type == TN_STEP_END)) {
             *to = s;
-            *drained |= is_drained(s);
+            f->alive.drained |= is_drained(f, s);
         }
     }
     return from;
@@ -100,7 +106,7 @@ static tn_error find(findings *f)
     tn_report *r = f->report;
     tn_error error = TN_OK;
     for (uint32_t p = 0; p < r->process_count && error == TN_OK; p++) {
-        const tn_step *to, *from = span_of(r, p, &to, &f->drained);
+        const tn_step *to, *from = span_of(f, p, &to);
         tn_step_sum sum;
         if (!from || !to)
             continue;
@@ -184,7 +190,7 @@ static void print_excess(const findings *f, size_t top, FILE *out)
 {
     char bytes[TN_FIGURE];
     if (f->excess_count)
-        fprintf(out, "Sites that hold more %s than at the flip to serving\n  %8s %10s  %-16s  %s\n", f->drained ? "when the requests are done" : "at the end",
+        fprintf(out, "Sites that hold more %s than at the flip to serving\n  %8s %10s  %-16s  %s\n", f->alive.drained ? "when the requests are done" : "at the end",
                 "blocks", "bytes", "key", "site");
     for (size_t i = 0; i < f->excess_count && i < top; i++) {
         const excess *e = &f->excess[i];
@@ -209,7 +215,7 @@ static tn_soak_verdict inconclusive(tn_report *r, FILE *out)
 
 tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FILE *out)
 {
-    findings f = {.report = r};
+    findings f = {.report = r, .options = options};
     uint32_t *order = NULL;
     size_t count = 0;
     char bytes[TN_FIGURE];
@@ -239,7 +245,7 @@ tn_soak_verdict tn_report_soak(tn_report *r, const tn_soak_options *options, FIL
             options->broken ? "  " : fails ? "Falls short: " : unknown ? "Inconclusive: " : "Holds: ", c->driver_allocations, TN_PLURAL(c->driver_allocations), repeated, c->first_uses, TN_PLURAL(c->first_uses),
             c->retries, c->retries == 1 ? "y" : "ies", c->refused);
     fprintf(out, "  %" PRId64 " block%s (%s) more %s than at the flip to serving; %zu first use%s kept.\n\n", f.blocks, TN_PLURAL(f.blocks),
-            tn_format_bytes((uint64_t)(f.backed > 0 ? f.backed : 0), bytes), f.drained ? "when the requests are done" : "at the end", f.kept, TN_PLURAL(f.kept));
+            tn_format_bytes((uint64_t)(f.backed > 0 ? f.backed : 0), bytes), f.alive.drained ? "when the requests are done" : "at the end", f.kept, TN_PLURAL(f.kept));
     print_sites(r, order, count, 1, options->top, out);
     print_sites(r, order, count, 0, options->top, out);
     print_excess(&f, options->top, out);

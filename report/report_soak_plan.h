@@ -7,6 +7,7 @@
 typedef struct tn_soak_blocks { /* alive in the processes that served, tiers' own memory left out */
     int64_t then; /* at the last flip to serving */
     int64_t now;  /* when the requests were done, else at the end */
+    int drained;  /* some process has the mark that says when that was */
 } tn_soak_blocks;
 
 /* Prints the criteria. Inconclusive where none falls short and one cannot be told. */

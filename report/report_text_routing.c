@@ -29,7 +29,9 @@ static void print_tiers(tn_report *r, FILE *out)
             if (!head++)
                 fprintf(out, "  %-10s %-8s %12s %12s %12s %12s\n", "where", "tier", "arenas", "peak served", "live", "calls");
             tn_text_place(&r->places[i], i == TN_PLACE_HOST, where);
-            fprintf(out, "  %-10s %-8s %12s %12s %12s %12" PRIu64 "\n", where, tn_tier_name(tier), tn_format_bytes(t->arena_peak, a),
+            /* Slots of T3 stand where all slots do. */
+            fprintf(out, "  %-10s %-8s %12s %12s %12s %12" PRIu64 "\n", where, tn_tier_name(tier),
+                    tier == TN_ROUTE_T3 && !t->arena_peak ? "in packed" : tn_format_bytes(t->arena_peak, a),
                     tn_format_bytes(t->peak, b), tn_format_bytes(t->live, c), t->served);
         }
 }

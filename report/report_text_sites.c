@@ -117,9 +117,11 @@ static void print_row(tn_report *r, const tn_row *row, size_t number, FILE *out)
     fprintf(out, "%4zu. %016" PRIx64, number, site->key);
     if (site->python)
         fprintf(out, "/%016" PRIx64, site->python->key);
-    fprintf(out, "  %s, %s, ", where, tn_kind_name(row->kind));
+    fprintf(out, "  %s, %s", where, tn_kind_name(row->kind));
     for (unsigned i = 0; i < row->api_count; i++)
-        fprintf(out, "%s%s", i ? " " : "", r->apis[row->apis[i]].name);
+        fprintf(out, "%s%s", i ? " " : ", ", r->apis[row->apis[i]].name);
+    if (site->tier)
+        fprintf(out, ", tier %s", tn_tier_name(site->tier));
     fprintf(out, "\n      peak %s (backed %s), live %s (backed %s); %" PRIu64 " alloc%s, %" PRIu64 " free%s", tn_format_bytes(s->peak_requested, a),
             tn_format_bytes(s->peak_backed, b), tn_format_bytes(s->live_requested, c), tn_format_bytes(s->live_backed, d),
             s->allocs, TN_PLURAL(s->allocs), s->frees, TN_PLURAL(s->frees));

@@ -332,7 +332,7 @@ START_TEST(the_text_says_where_requests_went)
         "Routing by the plan\n  4 calls served, of 4 planned sites; 2 spilled, 1 unplanned, 2 left to the driver\n",
         "  spilled: more alive than planned, 1\n", "  spilled: no room in the tier, 1\n", "  1 after a wait, 250.00 per 1000 served\n",
         "  device 0   T1           64.0 MiB     30.0 MiB     20.0 MiB            2\n", "  host       T5b           4.0 MiB      1.0 MiB      1.0 MiB            1\n",
-        "  sites that spilled\n", "  sites that the plan does not name\n", "3 allocs, 1 free; T1, 1 spilled\n", "; unplanned\n", "memory that the tier serves from",
+        "  sites that spilled\n", "  sites that the plan does not name\n", "3 allocs, 1 free; T1, 1 spilled\n", "; unplanned\n", "memory that the tier serves from", "00000000000000a1  device 0, device, tier T1\n",
         "  tenure arenas ",
     };
     load_journal(mixed());
