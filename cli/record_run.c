@@ -63,10 +63,12 @@ static int find_library(const char *command, char out[PATH_MAX])
 }
 
 /* The program's environment: our library first, so that it stands in front of every other preload. */
-static int set_environment(const char *library, const char *run, const tn_run_plan *plan)
+static int set_environment(const char *library, const char *run, const tn_run_plan *plan, int linked)
 {
     const char *old = getenv("LD_PRELOAD");
     char *preload = NULL;
+    if (linked)
+        return setenv("TENURE_RUN", run, 1) != 0 || tn_run_plan_environment(plan) != 0 ? -1 : 0;
     if (asprintf(&preload, old && *old ? "%s:%s" : "%s", library, old) < 0)
         return -1;
     /* A program built with AddressSanitizer, or a child that is, ends at once where another preload stands in front of the sanitizer's
@@ -157,6 +159,8 @@ int tn_record_run_command(tn_record_run *r)
     code = find_library(command, library);
     if (code >= 0)
         return code;
+    if (r->watch->guard && !r->plan && (strcmp(r->watch->guard, "refuse") == 0 || strcmp(r->watch->guard, "abort") == 0))
+        return cli_fail(command, "--guard %s needs a plan: without one every allocation is the driver's", r->watch->guard);
     code = set_nvtx(r, library);
     if (code >= 0)
         return code;
@@ -172,7 +176,7 @@ int tn_record_run_command(tn_record_run *r)
     const tn_spawn_hooks hooks = {.in_child = in_child, .started = started, .arg = r,
                                   .tick = r->tick || tn_watch_wants_ticks(r->watch) ? ticked : NULL};
     snprintf(r->folder, sizeof(r->folder), "%s", folder.path);
-    error = set_environment(library, folder.path, r->plan) != 0 ? ENOMEM : tn_watch_environment(r->watch);
+    error = set_environment(library, folder.path, r->plan, r->watch->linked) != 0 ? ENOMEM : tn_watch_environment(r->watch);
     if (!error)
         error = tn_watch_open(r->watch, folder.path);
     if (!error) {

@@ -22,6 +22,7 @@ static double now_seconds(void)
 
 int tn_watch_option(tn_watch *w, const char *command, int option, const char *value)
 {
+    static const char *const guards[] = {"count", "warn", "refuse", "abort"};
     char message[TN_TRIGGER_MESSAGE];
     if (option == TN_OPT_SERVING_WHEN || option == TN_OPT_PLANNING_WHEN) {
         tn_trigger *t = &w->when[option == TN_OPT_SERVING_WHEN];
@@ -43,9 +44,14 @@ int tn_watch_option(tn_watch *w, const char *command, int option, const char *va
     }
     if (option == TN_OPT_GUARD) {
         w->guard = value;
-        if (strcmp(value, "refuse") == 0 || strcmp(value, "abort") == 0)
-            return cli_fail(command, "--guard %s is not in libtenure.so yet, which counts and warns", value);
-        return strcmp(value, "count") == 0 || strcmp(value, "warn") == 0 ? 0 : cli_fail(command, "--guard takes count or warn, not %s", value);
+        for (size_t i = 0; i < sizeof(guards) / sizeof(guards[0]); i++)
+            if (strcmp(value, guards[i]) == 0)
+                return 0;
+        return cli_fail(command, "--guard takes count, warn, refuse or abort, not %s", value);
+    }
+    if (option == TN_OPT_LINKED) {
+        w->linked = 1;
+        return 0;
     }
     return -1;
 }

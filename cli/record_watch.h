@@ -15,7 +15,8 @@ typedef struct tn_watch {
     int has_mark;
     regex_t mark_on;
     int pty;                /* standard output is a terminal for the program */
-    const char *guard;      /* "warn", "count", or NULL: as the environment says */
+    const char *guard;      /* "count", "warn", "refuse", "abort", or NULL: as the environment says */
+    int linked;             /* the program carries the archive (docs/WRAP.md): nothing is preloaded */
     /* From here on the watch's own. */
     char run[PATH_MAX];
     tn_passthrough passage;
@@ -36,13 +37,14 @@ typedef struct tn_watch {
 } tn_watch;
 
 /* Options that these commands take; for getopt_long. The letters are above 255. */
-enum { TN_OPT_SERVING_WHEN = 1000, TN_OPT_PLANNING_WHEN, TN_OPT_MARK_ON, TN_OPT_PTY, TN_OPT_GUARD };
+enum { TN_OPT_SERVING_WHEN = 1000, TN_OPT_PLANNING_WHEN, TN_OPT_MARK_ON, TN_OPT_PTY, TN_OPT_GUARD, TN_OPT_LINKED };
 #define TN_WATCH_OPTIONS                                                   \
     {"serving-when", required_argument, NULL, TN_OPT_SERVING_WHEN},        \
     {"planning-when", required_argument, NULL, TN_OPT_PLANNING_WHEN},      \
     {"mark-on", required_argument, NULL, TN_OPT_MARK_ON},                  \
     {"pty", no_argument, NULL, TN_OPT_PTY},                                \
-    {"guard", required_argument, NULL, TN_OPT_GUARD}
+    {"guard", required_argument, NULL, TN_OPT_GUARD},                      \
+    {"linked", no_argument, NULL, TN_OPT_LINKED}
 #define TN_WATCH_HELP \
     "  --serving-when T, --planning-when T   when the program is in that phase; until then it is loading:\n" \
     "       line:REGEX      it prints a line that matches (POSIX extended)\n" \
@@ -54,7 +56,9 @@ enum { TN_OPT_SERVING_WHEN = 1000, TN_OPT_PLANNING_WHEN, TN_OPT_MARK_ON, TN_OPT_
     "  --mark-on REGEX      sets a mark at each line of output that matches\n" \
     "  --pty                standard output is a terminal for the program, which makes it print line by line\n" \
     "  --guard count|warn   what is done about allocations while serving: they are counted (default), or each\n" \
-    "                       site is also named once on standard error\n" \
+    "                       site is also named once on standard error; with a plan also refuse: what the plan leaves to\n" \
+    "                       the driver is out of memory, or abort: the program ends there, with a backtrace\n" \
+    "  --linked             CMD was linked with libtenure_wrap.a (docs/WRAP.md): nothing is preloaded\n" \
     "With line: or --mark-on the program's output goes through this command, unchanged: the program then writes to a\n" \
     "pipe, or where the output here is a terminal, to a terminal of its own. A mark is set when its line is read here, a\n" \
     "moment after it was written.\n"
