@@ -29,21 +29,23 @@ same_but_free_memory() {
 	fi
 }
 
-# serve NAME LIMIT LIBRARY_PATH SERVING_LINE COMMAND...: the driver's memory figures that a program prints are its own affair.
+# serve NAME LIMIT LIBRARY_PATH SERVING_LINE COMMAND...: `says`: the program says by tenure.h when it serves. The driver's memory figures that a program prints are its own affair.
 serve() {
 	local name=$1 limit=$2 path=$3 line=$4 served spilled unplanned before after
 	shift 4
+	local when=(--serving-when "line:$line")
+	case $line in '' | says) when=() ;; esac
 	[ "$only" = "  " ] || [[ $only == *" $name "* ]] || return 0
 	run "$limit" "$name.native" env LD_LIBRARY_PATH="$path" "$@" || show_tail "$out/$name.native.err" 10
 	rm -rf "$out/run.$name" "$out/run.$name.serve"
-	run "$limit" "$name.record" env LD_LIBRARY_PATH="$path" "$tool/tenure" record ${line:+--serving-when "line:$line"} -o "$out/run.$name" -- "$@"
+	run "$limit" "$name.record" env LD_LIBRARY_PATH="$path" "$tool/tenure" record "${when[@]}" -o "$out/run.$name" -- "$@"
 	same_as_bare "$name" record
 	if ! run 60 "$name.plan" "$tool/tenure" plan "$out/run.$name" -o "$out/$name.json"; then
 		not_ok "$name.plan" "no plan"
 		show_tail "$out/$name.plan.err"
 		return
 	fi
-	run "$limit" "$name.serve" env LD_LIBRARY_PATH="$path" "$tool/tenure" run --plan "$out/$name.json" ${line:+--serving-when "line:$line"} \
+	run "$limit" "$name.serve" env LD_LIBRARY_PATH="$path" "$tool/tenure" run --plan "$out/$name.json" "${when[@]}" \
 		-o "$out/run.$name.serve" -- "$@"
 	same_but_free_memory "$name"
 	run 30 "$name.json0" "$tool/tenure" report --json "$out/run.$name"
@@ -74,7 +76,7 @@ serve cupy 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_arrays.py
 serve cupy_async 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_async.py"
 serve jax 80 "${LD_LIBRARY_PATH:-}" '' env XLA_PYTHON_CLIENT_PREALLOCATE=false python3 "$here/frameworks/jax_product.py"
 for config in dense moe vision; do
-	serve "engine_$config" 60 "$toolkit_path" '^phase=serving' "$tool/legacy_engine" --config "$config"
+	serve "engine_$config" 60 "$toolkit_path" says "$tool/legacy_engine" --config "$config" --instrumented
 done
 
 finish

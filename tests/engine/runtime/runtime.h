@@ -10,7 +10,7 @@
 #include "lora/lora.h"
 #include "model/model.h"
 
-#define MAX_REQUESTS 256
+#define MAX_REQUESTS 1000000
 #define MAX_REQUESTS_AFTER_SWAP 8
 
 enum request_state { REQ_WAITING, REQ_PREFILL, REQ_DECODE, REQ_FINISHED, REQ_CANCELLED, REQ_REFUSED };

@@ -14,7 +14,7 @@
 
 #define MAX_ACTIVE 4
 
-static struct request requests[MAX_REQUESTS + MAX_REQUESTS_AFTER_SWAP];
+static struct request *requests; /* as many as are asked for, and those after the swap */
 static int finished, cancelled, refused;
 
 /* The traffic: a shared system prompt, impatient clients, images, long
@@ -186,6 +186,11 @@ void server_run(struct server *srv)
     struct engine *eng = srv->eng;
     uint64_t high_before = used_high();
 
+    requests = calloc((size_t)eng->n_requests + MAX_REQUESTS_AFTER_SWAP, sizeof *requests);
+    if (requests == NULL) {
+        fprintf(stderr, "engine: no memory for %d requests\n", eng->n_requests);
+        exit(4);
+    }
     reset_watermarks();
     uint64_t high_at_flip = used_high();
     late_init(srv);
