@@ -407,18 +407,32 @@ int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out)
     return 1;
 }
 
-static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry *out, int *found)
+/* A life's sequence is in its node's state, so the same state is the same life. */
+static void note_written(tn_written *where, const query *q, uint64_t state)
+{
+    if (where == NULL || (state & TN_STATE_WRITE) == 0)
+        return;
+    where->start = q->entry.addr;
+    where->bytes = q->entry.bytes != 0 ? q->entry.bytes : 1;
+    where->state = &tn_node_at(q->node)->state;
+    where->value = state;
+}
+
+static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry *out, tn_written *where, int *found)
 {
     query q;
     q.space = space;
     q.addr = addr;
     while ((*found = find(&q)) != 0) {
         /* Read first: a store would take the line from whoever looks up the same block. */
-        if ((q.state & TN_STATE_WRITE) != 0)
+        if ((q.state & TN_STATE_WRITE) != 0) {
+            note_written(where, &q, q.state);
             return 0;
+        }
         uint64_t state = q.state;
         if (__atomic_compare_exchange_n(&tn_node_at(q.node)->state, &state, state | write, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             q.entry.first_write = write;
+            note_written(where, &q, state | write);
             if (out != NULL)
                 *out = q.entry;
             return write != 0;
@@ -427,11 +441,16 @@ static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry 
     return 0;
 }
 
-int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
+int tn_ledger_mark_write_at(uint64_t addr, uint8_t write, tn_entry *out, tn_written *where)
 {
     int found;
-    int set = mark_write_in(TN_SPACE_ADDRESS, addr, write, out, &found);
-    return found ? set : mark_write_in(TN_SPACE_MAPPING, addr, write, out, &found);
+    int set = mark_write_in(TN_SPACE_ADDRESS, addr, write, out, where, &found);
+    return found ? set : mark_write_in(TN_SPACE_MAPPING, addr, write, out, where, &found);
+}
+
+int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out)
+{
+    return tn_ledger_mark_write_at(addr, write, out, NULL);
 }
 
 void tn_ledger_sweep(int (*drop)(const tn_entry *, void *), void (*gone)(const tn_entry *, void *), void *arg)

@@ -35,6 +35,14 @@ int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);
 /* Sets first_write of the block or, where no block holds addr, of the mapping that does, if it was 0; returns 1 with the entry when this
  * call set it, else 0. The ten-thousandth copy to a block costs one look-up (some 20 ns while it is in the cache) and no store to it. */
 int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
+/* The same; where a block is found it is kept in *where, as one that has been written. */
+typedef struct tn_written { uint64_t start, bytes; const uint64_t *state; uint64_t value; } tn_written;
+int tn_ledger_mark_write_at(uint64_t addr, uint8_t write, tn_entry *out, tn_written *where);
+/* Whether `addr` lies in that block and it is still the same one: two cache lines in place of a look-up's ten. All zero: in none. */
+static inline int tn_ledger_is_written(const tn_written *w, uint64_t addr)
+{
+    return addr - w->start < w->bytes && __atomic_load_n(w->state, __ATOMIC_ACQUIRE) == w->value;
+}
 /* Drops every entry for which drop(entry, arg) says true (context destroyed, device reset); calls gone(entry, arg) for each that this call
  * removed, if not NULL. No lock is held around either. Time goes with the number of entries that were ever alive at once. Entries that come or
  * go meanwhile may or may not be seen. */

@@ -87,6 +87,8 @@ void tn_driver_hot(void)
 #define TN_LAUNCH(variant, name, ...) hot->launch[TN_SHORT_##name] = (void (*)(void))tn_real.name;
 #include "shim/api_driver_work.def"
 #undef TN_DRIVER
+    for (unsigned i = 0; i < TN_COPY_COUNT; i++) atomic_store(&hot->copy[i], NULL); /* a call of the long way puts them back */
+    for (unsigned i = 0; i < TN_WAITS_COUNT; i++) atomic_store(&hot->wait[i].real, NULL);
     hot->get_current = (int (*)(void **))(void (*)(void))tn_real.cuCtxGetCurrent;
 }
 

@@ -259,6 +259,7 @@ static int start(void)
     if (tn_journal_open(&o, &journal) != TN_OK) return FORWARDING; /* `tenure record` has looked at the folder before */
     tn_phase_start(journal);
     hot->attention = tn_attention;
+    hot->journal = journal;
     if (__atomic_load_n(tn_attention, __ATOMIC_RELAXED) & TN_ATTENTION_CALLS) tn_known_close();
     atomic_store(&hot->own, 1);
     hide_rows();

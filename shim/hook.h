@@ -25,6 +25,8 @@ typedef struct tn_outer {
     uint8_t level;
 } tn_outer;
 
+#define TN_WRITTEN 4u
+
 typedef struct tn_thread {
     /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
     _Alignas(64) int busy;    /* our own code is running: a hook entered now comes from a signal handler */
@@ -32,7 +34,7 @@ typedef struct tn_thread {
     const tn_hot *hot;        /* NULL: the thread is not attached, or has no counters */
     struct {
         tn_event *event;      /* the thread's last event, where that is work; NULL: it is not */
-        const void *stream;   /* the handle; a default stream's special one */
+        const void *stream;   /* of its last work, the handle; a default stream's special one */
         void *context;        /* of a default stream; else NULL */
         uint64_t generation;
     } work;
@@ -53,6 +55,8 @@ typedef struct tn_thread {
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
     const void *frees[4];     /* real functions of a runtime below which a driver row was seen to record */
+    _Alignas(64) tn_written written[TN_WRITTEN]; /* blocks that this thread has lately copied to, the last one first (shim/short.h) */
+    struct { uint32_t ctx, number; uint8_t device, capturing; } work_is; /* what the events of work.stream say */
     uint32_t told;            /* handles that began or ended, as driver rows of this thread have seen it */
 } tn_thread;
 

@@ -1,9 +1,9 @@
 /* The driver's and NVML's hooks, one exported function a row. */
 #include "shim/hooks.h"
-#include "shim/launch.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/short.h"
 
 /* A program that links libcuda itself gets here before any resolver was asked; one that links a library of another name with
  * functions of the driver's names (a test's stand-in) gets those. */
@@ -25,6 +25,41 @@
             CUresult r = short_ args;                                                                                                      \
             if (!TN_LIKELY(r == 0) || !TN_LIKELY(tn_launch_add(TN_API_##name, tn_launch_stream(into, variant))))                            \
                 rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into);       \
+            return r;                                                                                                                      \
+        }                                                                                                                                  \
+        return long_##name args;                                                                                                           \
+    }
+/* Likewise: shim/short.h. */
+#define TN_COPY(variant, name, params, args, dst, src, write, stream)                                                                      \
+    static __attribute__((noinline)) CUresult long_##name params                                                                           \
+        TN_BODY(CUresult, WORK, name, variant, args, , rec_copy(TN_F, r, (uint64_t)(dst), (uint64_t)(src), write, stream, 0);             \
+                rec_copy_open(TN_F, TN_COPY_##name, (void (*)(void))call), TN_REAL_DRIVER(name))                                          \
+    __attribute__((aligned(64), optimize("no-stack-protector"))) CUresult TN_EXPORTED(name) params                                         \
+    {                                                                                                                                      \
+        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
+        __typeof__(&TN_EXPORTED(name)) short_ =                                                                                            \
+            (__typeof__(short_))tn_copy_short(TN_COPY_##name, (uint64_t)(dst), write, tn_launch_stream(stream, variant));                  \
+        if (TN_LIKELY(short_)) {                                                                                                           \
+            CUresult r = short_ args;                                                                                                      \
+            if (!TN_LIKELY(tn_copy_add(TN_API_##name, r, tn_launch_stream(stream, variant))))                                              \
+                rec_copy_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, (uint64_t)(dst),         \
+                              (uint64_t)(src), write, stream);                                                                             \
+            return r;                                                                                                                      \
+        }                                                                                                                                  \
+        return long_##name args;                                                                                                           \
+    }
+#define TN_WAIT(variant, name, params, args, what, stream, event)                                                                          \
+    static __attribute__((noinline)) CUresult long_##name params                                                                           \
+        TN_BODY(CUresult, WAIT, name, variant, args, , rec_wait_on(TN_F, r, what, stream, event);                                         \
+                rec_wait_open(TN_F, TN_WAITS_##name, (void (*)(void))call), TN_REAL_DRIVER(name))                                         \
+    __attribute__((aligned(64), optimize("no-stack-protector"))) CUresult TN_EXPORTED(name) params                                         \
+    {                                                                                                                                      \
+        uint64_t begun;                                                                                                                    \
+        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
+        __typeof__(&TN_EXPORTED(name)) short_ = (__typeof__(short_))tn_wait_short(TN_WAITS_##name, &begun);                                \
+        if (TN_LIKELY(short_)) {                                                                                                           \
+            CUresult r = short_ args;                                                                                                      \
+            rec_wait_short(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, what, stream, event, begun); \
             return r;                                                                                                                      \
         }                                                                                                                                  \
         return long_##name args;                                                                                                           \

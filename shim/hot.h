@@ -26,6 +26,20 @@ enum {
     TN_SHORT_COUNT
 };
 
+/* And the copies and waits that may (shim/short.h): theirs are on the lines behind it. */
+enum {
+#define TN_DRIVER(...)
+#define TN_COPY(variant, name, ...) TN_COPY_##name,
+#include "shim/api_driver_copy.def"
+    TN_COPY_COUNT
+};
+enum {
+#define TN_WAIT(variant, name, ...) TN_WAITS_##name,
+#include "shim/api_driver_order.def"
+#undef TN_DRIVER
+    TN_WAITS_COUNT
+};
+
 /* A row of the API table, as far as entering and leaving its hook depends on it, in one byte, so that rows that are called together
  * share a line: TN_LEVEL_* in the lowest three bits, and */
 enum {
@@ -40,11 +54,17 @@ typedef struct tn_hot {
     _Alignas(TN_PAGE_MAX) _Atomic int own; /* 1: this process started the recording */
     _Atomic int captures;          /* active in the process */
     _Atomic int managed;           /* managed blocks alive: any launch may move their pages */
-    _Atomic int long_way;          /* reasons for `known` to stay empty: managed blocks, a trigger that counts launches, a test that hides them */
+    _Atomic int long_way;          /* reasons for every short way to be closed: managed blocks, a trigger that counts calls, a test that hides launches */
     _Atomic uint64_t generation;   /* of the handles of streams and contexts: raised when one may mean another, and when `captures` changes */
     void (*launch[TN_SHORT_COUNT])(void); /* NULL where no driver is bound */
     int (*get_current)(void **context);
     uint32_t *attention;           /* tn_attention of shim/phase.h */
+    struct tn_journal *journal;
+    struct {
+        void (*_Atomic real)(void); /* NULL: closed */
+        _Atomic uint64_t due;       /* from this stamp on the row wants a reading around it */
+    } wait[TN_WAITS_COUNT];
+    void (*_Atomic copy[TN_COPY_COUNT])(void); /* NULL: closed */
     _Atomic uint64_t last_reading; /* stamp of the last reading of a device, by anybody */
     _Atomic uint64_t runtime, runtime_bytes; /* where the first runtime that was met lies: most calls of driver hooks come from it */
     _Atomic uint8_t row[TN_API_COUNT]; /* from the start on; bits are only ever taken away */

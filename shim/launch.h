@@ -77,6 +77,10 @@ static inline void tn_launches_end(tn_thread *t, uint64_t stamp)
     if (e && e->aux < stamp) e->aux = stamp;
 }
 
+/* After the first call behind a wait, or whatever else is no work, into the stream of the thread's last work: makes the event, which counts the
+ * call as well. 0: something is not as it was. */
+int rec_work_again(int api, int kind, const void *stream);
+
 /* A launch whose real call was made the short way and that needs more than that: r is its result. */
 void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream);
 

@@ -103,6 +103,7 @@ void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *even
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event);
 void rec_wait(tn_hook_frame *f, int r, int what, void *context, uint64_t event);
 void rec_wait_stream(tn_hook_frame *f, int r, int what, void *stream);
+void rec_wait_on(tn_hook_frame *f, int r, int what, void *stream, uint64_t event); /* TN_STREAM_NONE: the event */
 
 /* ---- captures and graphs (record_graph.c) */
 int rec_captures(void); /* how many captures are active in the process */

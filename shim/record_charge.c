@@ -11,6 +11,7 @@
 #include "shim/identity.h"
 #include "shim/moving.h"
 #include "shim/record.h"
+#include "shim/short.h"
 
 #define FIRST_CALLS 4u           /* of a row around which a reading is taken, where it is not always */
 #define OFTEN_FIRST_CALLS 24u
@@ -127,8 +128,30 @@ static int is_due(int api, unsigned first, int again)
     return 1;
 }
 
+int tn_charge_is_young(int api)
+{
+    uint32_t calls = atomic_load_explicit(&calls_of[api], memory_order_relaxed);
+    switch (charge_how[api]) {
+    case TN_HOW_NONE:
+    case TN_HOW_MARKED:
+        return 0;
+    case TN_HOW_OFTEN:
+    case TN_HOW_WAITS:
+        return calls < OFTEN_FIRST_CALLS;
+    default:
+        return calls < FIRST_CALLS;
+    }
+}
+
+static void put_off_to_waits(int what)
+{
+    atomic_store_explicit(&put_off, what, memory_order_relaxed);
+    rec_waits_due();
+}
+
 static int wants_window(const tn_hook_frame *f)
 {
+    int due;
     switch (charge_how[f->api]) {
     case TN_HOW_ALWAYS:
         return 1;
@@ -148,7 +171,10 @@ static int wants_window(const tn_hook_frame *f)
             if (tn_stamp() - tn_reading_last() > TOUCH_TICKS && atomic_exchange(&put_off, 0)) return 1;
             break;
         }
-        return is_due(f->api, OFTEN_FIRST_CALLS, 1);
+        due = is_due(f->api, OFTEN_FIRST_CALLS, 1);
+        rec_wait_due(f->api, tn_charge_is_young(f->api) ? 0 : atomic_load_explicit(&window_of[f->api], memory_order_relaxed) + OFTEN_TICKS);
+        if (atomic_load_explicit(&put_off, memory_order_relaxed)) rec_wait_due(f->api, 0); /* set meanwhile */
+        return due;
     case TN_HOW_TOUCHES:
         return is_due(f->api, FIRST_CALLS, atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0);
     default:
@@ -199,7 +225,7 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
     tn_charge_mark(f);
     tn_context c = tn_context_current(f);
     if (c.number) window_begin(f, kind, c.device);
-    atomic_store_explicit(&put_off, PUT_OFF_FIRST, memory_order_relaxed);
+    put_off_to_waits(PUT_OFF_FIRST);
 }
 
 void rec_launch_begin(tn_hook_frame *f, const void *function)

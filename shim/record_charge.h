@@ -19,6 +19,7 @@ enum { TN_HOW_NONE = 0, TN_HOW_MARKED /* may move memory; no reading */, TN_HOW_
        TN_HOW_OFTEN /* those, and one now and then */, TN_HOW_ALWAYS, TN_HOW_WAITS /* like OFTEN, and not marked */,
        TN_HOW_TOUCHES /* like SELDOM; like OFTEN while managed memory is alive */ };
 unsigned tn_charge_bits(int api); /* TN_ROW_MARKED, TN_ROW_WINDOW */
+int tn_charge_is_young(int api); /* a reading is still due around its next calls because they are its first */
 void tn_charge_enter(tn_hook_frame *f); /* of a row that may get a reading */
 void tn_charge_window_end(tn_hook_frame *f);
 void tn_charge_tick(tn_hook_frame *f);

@@ -3,12 +3,12 @@
 #include <stdatomic.h>
 
 #include "shim/identity.h"
-#include "shim/launch.h"
 #include "shim/map.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve_marks.h"
+#include "shim/short.h"
 
 /* Functions whose first launch was seen: a table that is read without a lock at every launch, and a map for what finds no place
  * there. */
@@ -65,6 +65,10 @@ static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint6
     t->work.stream = key;
     t->work.context = is_default ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
     t->work.generation = generation;
+    t->work_is.ctx = e->ctx;
+    t->work_is.number = e->stream;
+    t->work_is.device = e->device;
+    t->work_is.capturing = (uint8_t)e->aux2;
     t->work.event = e;
     if (f->api != e->api && !e->result && is_short_row(f->api)) e->result = f->api;
 }
@@ -102,6 +106,7 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
 void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream)
 {
     tn_hook_frame f;
+    if (r == 0 && rec_work_again(api, TN_WORK_KERNEL, tn_launch_stream(stream, ptds))) return;
     tn_enter(&f, api, ptds, caller, frame);
     f.window.warm = 1;
     if (f.on) rec_launch(&f, r, function, stream);
@@ -139,17 +144,28 @@ void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, un
     for (unsigned i = 0; each && i < count; i++) rec_launch(f, r, each[i].function, each[i].hStream);
 }
 
+/* What tn_short_is_written() then finds. */
+static void keep_written(tn_thread *t, const tn_written *w)
+{
+    if (!w->bytes) return;
+    for (unsigned i = TN_WRITTEN - 1; i; i--) t->written[i] = t->written[i - 1];
+    t->written[0] = *w;
+}
+
 static void first_write(tn_hook_frame *f, uint64_t dst, uint64_t src, int write)
 {
     tn_entry e;
-    if (f->nested || write == TN_WRITE_D2H || !dst) return;
+    tn_written w = {0};
+    if (f->nested || !dst || tn_short_is_written(f->thread, dst, write)) return;
     if (write == TN_WRITE_AUTO) {
         tn_entry from;
         int device = (tn_ledger_find(TN_SPACE_ADDRESS, src, &from) && from.kind != TN_KIND_PINNED && from.kind != TN_KIND_REGISTERED) ||
                      tn_ledger_find(TN_SPACE_MAPPING, src, &from);
         write = device ? TN_WRITE_D2D : TN_WRITE_H2D;
     }
-    if (!tn_ledger_mark_write(dst, (uint8_t)write, &e)) return;
+    int is_first = tn_ledger_mark_write_at(dst, (uint8_t)write, &e, &w);
+    keep_written(f->thread, &w);
+    if (!is_first) return;
     tn_event *v = tn_event_new(f, tn_stamp());
     if (!v) return;
     v->kind = (uint8_t)(write == TN_WRITE_H2D && (e.kind == TN_KIND_PINNED || e.kind == TN_KIND_REGISTERED) ? TN_WRITE_H2H : write);
@@ -329,4 +345,10 @@ void rec_wait(tn_hook_frame *f, int r, int what, void *context, uint64_t event)
 void rec_wait_stream(tn_hook_frame *f, int r, int what, void *stream)
 {
     if (r == 0) wait_event(f, what, 0, tn_stream_number(f, stream), 0);
+}
+
+void rec_wait_on(tn_hook_frame *f, int r, int what, void *stream, uint64_t event)
+{
+    if (stream == TN_STREAM_NONE) rec_wait(f, r, what, NULL, event);
+    else rec_wait_stream(f, r, what, stream);
 }

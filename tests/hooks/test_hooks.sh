@@ -5,12 +5,13 @@ set -u
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/hooks-XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/lib"
-failed=0 tenure='' checker='' poll_checker='' launch_checker='' end_checker='' short_way_checker='' programs=()
+failed=0 tenure='' checker='' poll_checker='' launch_checker='' end_checker='' copy_checker='' short_way_checker='' programs=()
 for file in "$@"; do
   case $file in
   *.so | *.so.*) cp -L "$file" "$work/lib/" ;;
   */tenure) tenure=$(realpath "$file") ;;
   */check_journal) checker=$(realpath "$file") ;;
+  */check_copies) copy_checker=$(realpath "$file") ;;
   */check_ended) end_checker=$(realpath "$file") ;;
   */check_launches) launch_checker=$(realpath "$file") ;;
   */check_short_way) short_way_checker=$(realpath "$file") ;;
@@ -82,6 +83,26 @@ for program in "${programs[@]}"; do
       check "$name: two launches are refused, and the child's" $?
       "$short_way_checker" "$work/$name.run"/*.tnj || failed=1
     done
+    ;;
+  prog_copies)
+    # The second time managed memory lives, and everything goes the long way.
+    for managed in "" managed; do
+      name=copies$managed
+      twice "$name" "" "$program" $managed
+      grep -q '^failures=0 refused=2 child=0$' "$work/$name.bare"
+      check "$name: two copies are refused, and the child's" $?
+      "$copy_checker" "$work/$name.run"/*.tnj >"$work/$name.events"
+      check "$name: stamps are in order" $?
+    done
+    diff "$work/copies.events" "$work/copiesmanaged.events" && [ "$(wc -l <"$work/copies.events")" -gt 300 ]
+    check "copies: the short ways journal what the long ones do" $?
+    [ "$(grep -c '^write' "$work/copies.events")" -eq 15 ] # eight blocks, six given anew, the handler's
+    check "copies: every block has a first writer" $?
+    [ "$(grep -c 'captured=1 calls=1$' "$work/copies.events")" -eq 2 ]
+    check "copies: what is captured says so" $?
+    "$copy_checker" "$work/copies.run"/*.tnj bare
+    check "copies: some went the short way" $?
+    "$copy_checker" "$work/copiesmanaged.run"/*.tnj bare && failed=1
     ;;
   prog_ended)
     # Also where the runtime's driver calls pass us by, and whoever uses what has ended is ended.
