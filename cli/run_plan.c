@@ -31,6 +31,9 @@ int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const ch
     case TN_OPT_BUDGET:
         code = cli_size(command, "--budget", value, &p->budget);
         return code >= 0 ? code : p->budget ? 0 : cli_fail(command, "--budget 0 holds nothing");
+    case TN_OPT_FREE_WAITS:
+        p->free_waits = 1;
+        return 0;
     default:
         return -1;
     }
@@ -62,6 +65,8 @@ int tn_run_plan_environment(const tn_run_plan *p)
     failed |= setenv("TENURE_PLAN", p->absolute, 1);
     if (p->strict)
         failed |= setenv("TENURE_STRICT", "1", 1);
+    if (p->free_waits)
+        failed |= setenv("TENURE_FREE_WAITS", "1", 1);
     if (p->misfit_native)
         failed |= setenv("TENURE_MISFIT", "native", 1);
     if (p->budget)

@@ -13,21 +13,24 @@ typedef struct tn_run_plan {
     uint64_t budget;       /* bytes; 0: the plan's, if it has one */
     int misfit_native;     /* what does not fit the plan runs unplaced, and is a warning */
     int strict;            /* a tier that runs out refuses */
+    int free_waits;        /* a plain or pinned free waits for the device, as the driver's does */
     tn_plan *plan;         /* by tn_run_plan_open */
     char absolute[PATH_MAX];
 } tn_run_plan;
 
 /* For getopt_long; the letters are above those of record_watch.h. */
-enum { TN_OPT_PLAN = 1100, TN_OPT_MISFIT, TN_OPT_BUDGET };
+enum { TN_OPT_PLAN = 1100, TN_OPT_MISFIT, TN_OPT_BUDGET, TN_OPT_FREE_WAITS };
 #define TN_RUN_PLAN_OPTIONS                               \
     {"plan", required_argument, NULL, TN_OPT_PLAN},       \
     {"misfit", required_argument, NULL, TN_OPT_MISFIT},   \
-    {"budget", required_argument, NULL, TN_OPT_BUDGET}
+    {"budget", required_argument, NULL, TN_OPT_BUDGET},   \
+    {"free-waits", no_argument, NULL, TN_OPT_FREE_WAITS}
 #define TN_RUN_PLAN_HELP \
     "  --plan PLAN          a file of tenure plan: the sites that it names are served by it, all others by the driver\n" \
     "  --misfit native      run a program or device that the plan does not fit unplaced, with a warning, where else the\n" \
     "                       program is not started\n" \
-    "  --budget SIZE        what the plan must fit into (32607MiB), as into the device; else the plan's own budget, if it has one\n"
+    "  --budget SIZE        what the plan must fit into (32607MiB), as into the device; else the plan's own budget, if it has one\n" \
+    "  --free-waits         a plain or pinned free of a served block waits for the device, as the driver's own free does\n"
 
 /* -1: not one of them; else 0, or the exit code after a sentence. */
 int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const char *value);

@@ -19,7 +19,7 @@
 TN_HOT_DATA int tn_serving;
 static tn_plan *plan;
 static tn_serve_section sections[TN_SERVE_DEVICES];
-static int strict, misfit_native;
+static int strict, misfit_native, free_waits;
 static uint64_t budget;
 
 /* Blocks of whole pages: what serves is made once a context and consists of some dozen pieces. */
@@ -131,6 +131,7 @@ void tn_serve_start(tn_journal *journal)
         return;
     }
     strict = is_set("TENURE_STRICT", "1");
+    free_waits = is_set("TENURE_FREE_WAITS", "1");
     budget = bytes_of("TENURE_BUDGET");
     if (!budget) budget = plan->budget;
     misfit_native = is_set("TENURE_MISFIT", "native");
@@ -167,6 +168,7 @@ uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site)
 
 int tn_serve_misfit_is_native(void) { return misfit_native; }
 int tn_serve_is_strict(void) { return strict; }
+int tn_serve_frees_wait(void) { return free_waits; }
 uint64_t tn_serve_budget(void) { return budget; }
 
 void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error)

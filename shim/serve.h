@@ -38,6 +38,8 @@ void tn_serve_say(const char *text);
 void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error);
 int tn_serve_misfit_is_native(void);
 int tn_serve_is_strict(void);
+/* Whether plain and pinned frees of served blocks wait for the device, as the driver's own do (TENURE_FREE_WAITS=1). */
+int tn_serve_frees_wait(void);
 /* The budget in bytes: of the command (TENURE_BUDGET), else the plan's; 0: none. */
 uint64_t tn_serve_budget(void);
 extern const tn_metadata tn_serve_metadata; /* pages of our own */

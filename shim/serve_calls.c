@@ -155,6 +155,11 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
     tn_work_set uncovered = {0};
     if (!place || row == TN_SERVE_NO_ROW) return CUDA_ERROR_INVALID_VALUE;
     if (stream == TN_STREAM_NONE) {
+        /* As the driver's free waits, by what is plain or pinned; one that cannot be made is not worth a failed free. */
+        if (tn_serve_frees_wait() && f->freed.kind != TN_KIND_ASYNC && !rec_captures()) {
+            tn_work all = tn_marks_work_table(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx);
+            (void)(all.table->wait(all.self, all.table->all(all.self)) == TN_MEM_OK);
+        }
         tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx, &uncovered);
     } else {
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
