@@ -49,6 +49,16 @@ checks growth_2m
 run 30 peers "$peers"
 checks peers
 
+# What the allocators cost on that machine's processor, which has cores to spare for two threads.
+for bench in tiers_arena tiers_stream; do
+	if ! program=$(built $bench) || ! run 60 $bench "$program"; then
+		not_ok $bench "it did not end well"
+		continue
+	fi
+	ok $bench
+	sed -nE 's/.*"case":"([^"]*)".*"threads":([0-9]+).*"median":([0-9.]+),"p10":([0-9.]+),"p90":([0-9.]+).*/# \1, \2 thread(s): \3 ns (\4 to \5)/p' "$out/$bench.out"
+done
+
 rm -rf "$out/run.tiers"
 run 90 recorded "$tool/tenure" record -o "$out/run.tiers" -- "$suite" driver vmm
 checks recorded

@@ -375,6 +375,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("arena_listed");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, bad_lists_are_refused);
     tcase_add_test(tests, a_region_has_what_is_listed_for_its_first_take);

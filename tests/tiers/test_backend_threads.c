@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "fault_cuda.h" /* whose calls exclude each other, as the stand-in needs */
 #include "fixture.h"
 #include "stand_in_cuda.h"
 
@@ -92,7 +93,7 @@ START_TEST(plain_memory)
 {
     tn_driver *driver = NULL;
     stand_in_start(GIB);
-    expect_ok(tn_driver_create(&(tn_driver_options){.cuda = stand_in_cuda()}, &driver));
+    expect_ok(tn_driver_create(&(tn_driver_options){.cuda = fault_cuda(stand_in_cuda())}, &driver));
     work_together(tn_driver_backend(driver));
     ck_assert_uint_eq(tn_driver_padding(driver), 0);
     ck_assert_uint_eq(tn_driver_destroy(driver), 0);
@@ -105,7 +106,7 @@ START_TEST(stream_ordered_memory)
     static char stream;
     tn_async *async = NULL;
     stand_in_start(GIB);
-    expect_ok(tn_async_create(&(tn_async_options){.cuda = stand_in_cuda(), .stream = &stream}, &async));
+    expect_ok(tn_async_create(&(tn_async_options){.cuda = fault_cuda(stand_in_cuda()), .stream = &stream}, &async));
     work_together(tn_async_backend(async));
     ck_assert_uint_eq(tn_async_destroy(async), 0);
     ck_assert_uint_eq(stand_in_physical(), 0);
@@ -116,7 +117,7 @@ START_TEST(pinned_memory)
 {
     tn_pinned *pinned = NULL;
     stand_in_start(GIB);
-    expect_ok(tn_pinned_create(&(tn_pinned_options){.cuda = stand_in_cuda(), .flags = TN_PINNED_PORTABLE}, &pinned));
+    expect_ok(tn_pinned_create(&(tn_pinned_options){.cuda = fault_cuda(stand_in_cuda()), .flags = TN_PINNED_PORTABLE}, &pinned));
     work_together(tn_pinned_backend(pinned));
     ck_assert_uint_eq(tn_pinned_destroy(pinned), 0);
     ck_assert_uint_eq(stand_in_pinned(), 0);

@@ -256,6 +256,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("host_registration");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, NULL);
     tcase_add_test(tests, bad_arguments_never_reach_the_driver);
     tcase_add_test(tests, a_range_is_registered_once);

@@ -241,6 +241,7 @@ END_TEST
 int main(void)
 {
     TCase *tests = tcase_create("load_staging");
+    tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, begin, NULL);
     tcase_add_test(tests, an_empty_staging_ends);
     tcase_add_test(tests, the_first_leftover_is_named);

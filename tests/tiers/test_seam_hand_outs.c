@@ -241,6 +241,55 @@ START_TEST(fixed_blocks_tell_of_takes_and_frees)
 }
 END_TEST
 
+static size_t metadata_bytes;
+
+static void *counted_resize(void *self, void *block, size_t old_bytes, size_t new_bytes)
+{
+    (void)self;
+    metadata_bytes += new_bytes - old_bytes;
+    if (new_bytes == 0) {
+        free(block);
+        return NULL;
+    }
+    return realloc(block, new_bytes);
+}
+
+/* As after a device was reset: the memory is gone, or its owner's, and what was known of it goes too. */
+START_TEST(what_is_abandoned_is_told_of_and_asks_the_backend_nothing)
+{
+    tn_host *lost = fixture_host(&(tn_host_options){0});
+    const tn_metadata counted = {.resize = counted_resize};
+    static const tn_packed_slot slots[] = {{.site = 0, .bytes = 1000}};
+    const tn_packed_plan plan = {.slots = slots, .slot_count = 1, .site_count = 1, .capacity = 1024};
+    tn_arena *a = NULL;
+    tn_scratch *s = NULL;
+    tn_packed *p = NULL;
+    expect_ok(tn_arena_create(&(tn_arena_options){.backend = tn_host_backend(lost), .tag = "t", .first_bytes = 4096, .max_regions = 2, .metadata = &counted}, &a));
+    expect_ok(tn_scratch_create(&(tn_scratch_options){.backend = tn_host_backend(lost), .tag = "t", .capacity = KIB, .metadata = &counted}, &s));
+    expect_ok(tn_packed_create(
+        &(tn_packed_options){.backend = tn_host_backend(lost), .tag = "t", .plan = &plan, .work = work, .metadata = &counted}, &p));
+    expect_ok(tn_arena_take(a, 4096, 0, &span));
+    expect_ok(tn_arena_take(a, 100, 0, &span)); /* another region */
+    expect_ok(tn_scratch_take(s, 100, 0, &span));
+    expect_ok(tn_packed_take(p, 0, 100, 0, &span, NULL));
+    expect_live(4, 4396);
+    tn_arena_abandon(&a);
+    expect_live(2, 200);
+    tn_scratch_abandon(&s);
+    tn_packed_abandon(&p);
+    expect_live(0, 0);
+    ck_assert(a == NULL && s == NULL && p == NULL && metadata_bytes == 0);
+    tn_arena_abandon(&a); /* nothing is nothing */
+    tn_scratch_abandon(&s);
+    tn_packed_abandon(&p);
+    tn_arena_abandon(NULL);
+    tn_scratch_abandon(NULL);
+    tn_packed_abandon(NULL);
+    ck_assert_uint_eq(fixture_count(lost, TN_HOST_RELEASE, -1), 0);
+    ck_assert_uint_eq(tn_host_destroy(lost), 4);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("seam_hand_outs");
@@ -250,5 +299,6 @@ int main(void)
     tcase_add_test(tests, the_stable_slots_tell_of_takes_and_releases);
     tcase_add_test(tests, an_arena_tells_of_its_blocks_before_their_region_goes);
     tcase_add_test(tests, fixed_blocks_tell_of_takes_and_frees);
+    tcase_add_test(tests, what_is_abandoned_is_told_of_and_asks_the_backend_nothing);
     return fixture_run("seam_hand_outs", tests);
 }
