@@ -139,6 +139,20 @@ static void tidy(pack_problem *p)
     p->adj_at[p->n] = to;
 }
 
+/* Where the buffer's piece that begins with a section ends: pieces rise. */
+static uint32_t end_of_piece(const pack_problem *p, uint32_t i, uint32_t section)
+{
+    size_t low = p->piece_at[i], high = p->piece_at[i + 1];
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (p->piece[middle].from < section)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return p->piece[low].to;
+}
+
 /* Walks the sections with the set that is alive; with fill false it counts into adj_at[i + 1]. */
 static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who, uint32_t *alive, uint32_t *until,
                           size_t *fill)
@@ -163,11 +177,8 @@ static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who
                     p->adj_at[alive[j] + 1]++;
                 }
             }
-            size_t piece = p->piece_at[i];
-            while (p->piece[piece].from != s)
-                piece++;
             alive[count] = i;
-            until[count++] = p->piece[piece].to;
+            until[count++] = end_of_piece(p, i, s);
         }
     }
 }

@@ -380,6 +380,31 @@ START_TEST(random_instances_with_everything_hold)
 }
 END_TEST
 
+/* Two buffers in use in turn, 300 000 times each: as scratch that comes with every step of a long run is. */
+START_TEST(hundreds_of_thousands_of_gaps_take_no_square_of_that)
+{
+    enum { TIMES = 300000 };
+    tn_pack_gap *gaps[2];
+    tn_pack_buffer buffers[2];
+    uint64_t offsets[2];
+    tn_pack_result result;
+    tn_pack_options options = {.greedy_only = 1};
+    for (uint64_t b = 0; b < 2; b++) {
+        gaps[b] = malloc(TIMES * sizeof *gaps[b]);
+        ck_assert_ptr_nonnull(gaps[b]);
+        for (uint64_t i = 0; i < TIMES; i++)
+            gaps[b][i] = (tn_pack_gap){.lower = 4 * i + b + 2, .upper = 4 * i + b + 4}; /* in use for two of four, the other's last one among them */
+        buffers[b] = (tn_pack_buffer){.id = b, .lower = b, .upper = 4 * TIMES + b + 2, .size = 512, .alignment = 512, .hint = TN_PACK_NO_HINT,
+                                      .gaps = gaps[b], .gap_count = TIMES};
+    }
+    ck_assert_int_eq(tn_pack(buffers, 2, &options, offsets, &result, NULL), TN_PACK_OK);
+    ck_assert_uint_eq(result.height, 1024);
+    ck_assert_uint_eq(result.lower_bound, 1024);
+    free(gaps[0]);
+    free(gaps[1]);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("pack");
@@ -394,6 +419,7 @@ int main(void)
     tcase_add_test(tests, random_conflict_graphs_hold_in_any_order);
     tcase_add_test(tests, what_is_never_alive_or_empty_conflicts_with_nothing);
     tcase_add_test(tests, what_cannot_be_packed_is_refused_by_name);
+    tcase_add_test(tests, hundreds_of_thousands_of_gaps_take_no_square_of_that);
     tcase_add_test(tests, each_error_and_member_has_a_text_of_its_own);
     tcase_add_test(tests, random_instances_with_everything_hold);
     return fixture_run("pack", tests);

@@ -179,6 +179,11 @@ tn_plan *plan_with(const tn_trace *t, tn_plan_options options)
     tn_error error = tn_plan_make(t, &options, &plan, message);
     ck_assert_msg(error == TN_OK, "%s", message);
     ck_assert_msg(tn_plan_check(plan, message) == TN_OK, "%s", message);
+    for (size_t i = 0; i < plan->section_count; i++)
+        for (size_t k = 0; k < plan->sections[i].tier_count; k++) {
+            const tn_plan_tier *tier = &plan->sections[i].tiers[k];
+            ck_assert(tier->lower_bound <= tier->capacity && tier->with_waits <= tier->capacity && tier->shared <= tier->hand_outs);
+        }
     return plan;
 }
 

@@ -259,6 +259,37 @@ START_TEST(slots_side_by_side_share_nothing)
 }
 END_TEST
 
+/* One context's blocks are on one stream, the other's on two that know nothing of each other: there no address may go from one to the other without
+ * a wait. */
+START_TEST(a_context_with_one_stream_says_nothing_of_another)
+{
+    for (uint32_t ctx = 1; ctx < 3; ctx++) {
+        p.ctx = ctx;
+        for (unsigned i = 0; i < 3; i++)
+            for (uint32_t k = 1; k < 3; k++) { /* each crosses the one before, so that none is on a stack */
+                uint32_t stream = ctx == 2 ? k : 1;
+                take_on(&p, k, address(10 * ctx + k), 4096, stream * 10 + ctx);
+                take_on(&p, 3, address(10 * ctx + 5), 512, stream * 10 + ctx);
+                work(&p, stream * 10 + ctx);
+                give_on(&p, ASYNC, address(10 * ctx + k), stream * 10 + ctx);
+                give_on(&p, ASYNC, address(10 * ctx + 5), stream * 10 + ctx);
+            }
+    }
+    program_end(&p, "one");
+    t = open_scratch();
+    plan = plan_with(t, (tn_plan_options){0});
+    section = &plan->sections[0];
+    uint64_t waits = 0;
+    ck_assert_uint_eq(excesses(plan, t, &waits), 0);
+    ck_assert_uint_eq(waits, 0);
+    is(1, TN_D_PACKED);
+    is(2, TN_D_PACKED);
+    ck_assert_uint_eq(section->instances, 2);
+    uint64_t a = row_of(1)->classes[0].offsets[0], b = row_of(2)->classes[0].offsets[0];
+    ck_assert(a >= b + 4096 || b >= a + 4096);
+}
+END_TEST
+
 /* Sites that come and go in two sizes each: a site's slots are of several classes or of one, as is asked. */
 START_TEST(classes_are_as_fine_as_is_asked)
 {
@@ -372,6 +403,49 @@ START_TEST(families_are_not_counted_together)
 }
 END_TEST
 
+/* Of so many blocks one layout is made, a size for each site. */
+START_TEST(very_many_blocks_are_laid_out_once)
+{
+    for (unsigned i = 0; i < 100001; i++) {
+        take(&p, DEVICE, 1, address(1), i % 2 ? 4096 : 1024);
+        take(&p, DEVICE, 1, address(2), i % 3 ? 8192 : 512);
+        give(&p, DEVICE, address(1));
+        give(&p, DEVICE, address(2));
+    }
+    plan_it((tn_plan_options){0});
+    const tn_plan_tier *tier = tier_of(TN_D_PACKED, TN_FAMILY_DEVICE);
+    ck_assert_uint_eq(tier->classes_an_octave, TN_CLASSES_ONE);
+    ck_assert_uint_eq(tier->hand_outs, 200002);
+    ck_assert_uint_eq(tier->capacity, 16384);
+    ck_assert_uint_eq(row_of(1)->class_count, 1);
+}
+END_TEST
+
+static void more_room(void *user, const tn_trace *trace, uint32_t site, tn_room *room)
+{
+    const tn_room *of_site_1 = user;
+    if (trace->sites[site].key == 0x1001)
+        *room = *of_site_1;
+}
+
+START_TEST(fixed_blocks_with_room_are_aligned_as_their_size_is)
+{
+    static tn_room room = {.given = 1, .size = 3 * MIB};
+    for (unsigned i = 0; i < 2; i++) {
+        take(&p, DEVICE, 1, address(1), 4096);
+        take(&p, DEVICE, 1, address(2), 4096);
+        give(&p, DEVICE, address(1));
+        give(&p, DEVICE, address(2));
+    }
+    plan_it((tn_plan_options){.room_of = more_room, .user = &room});
+    is(1, TN_D_T3);
+    ck_assert_uint_eq(row_of(1)->largest, 3 * MIB);
+    ck_assert_uint_eq(row_of(1)->alignment, 2 * MIB);
+    ck_assert_uint_eq(row_of(1)->capacity, 8 * MIB);
+    ck_assert_uint_eq(row_of(1)->blocks, 2);
+}
+END_TEST
+
 /* ---- what stands beside a site ---- */
 
 /* What is kept from late on was not there when the family was at its highest: packed, it would cost nothing. */
@@ -405,6 +479,22 @@ START_TEST(the_runner_up_is_the_least_of_the_others_that_are_right)
     ck_assert_uint_eq(row_of(1)->runner_capacity, 8192);
     ck_assert_int_eq(row_of(2)->runner_up, TN_D_NATIVE);
     ck_assert_uint_eq(row_of(2)->runner_capacity, 4096);
+}
+END_TEST
+
+/* The first site by key exports; the second has its innermost frame, and the third another one. */
+START_TEST(an_exporters_siblings_stay_with_the_driver)
+{
+    jm_site(p.journal, TN_SITE_FIRST + 2, 0x1002, 2, (const uint64_t[][2]){{1, 0x100}, {1, 0x200}});
+    for (uint32_t site = 1; site < 4; site++)
+        take(&p, DEVICE, site, address(site), 4096);
+    other(&p, (tn_event){.type = TN_EV_EXPORT, .kind = TN_EXPORT_IPC, .addr = address(1) + 100});
+    plan_it((tn_plan_options){0});
+    is(1, TN_D_NATIVE);
+    is(2, TN_D_NATIVE);
+    is(3, TN_D_T2);
+    ck_assert_uint_eq(row_of(2)->capacity, 4096);
+    ck_assert_int_eq(row_of(3)->runner_up, TN_D_NATIVE);
 }
 END_TEST
 
@@ -498,6 +588,7 @@ int main(void)
 {
     Suite *suite = suite_create("plan make");
     TCase *c = tcase_create("plan make");
+    tcase_set_timeout(c, 60);
     tcase_add_checked_fixture(c, begin, end);
     tcase_add_test(c, tiers_stand_in_their_order_and_add_up);
     tcase_add_test(c, a_stack_for_each_stream_counts_as_often);
@@ -505,6 +596,7 @@ int main(void)
     tcase_add_test(c, without_headroom_there_is_none);
     tcase_add_loop_test(c, the_nearest_use_by_another_is_counted_in_hand_outs, 0, 4);
     tcase_add_test(c, slots_side_by_side_share_nothing);
+    tcase_add_test(c, a_context_with_one_stream_says_nothing_of_another);
     tcase_add_loop_test(c, classes_are_as_fine_as_is_asked, 0, 5);
     tcase_add_loop_test(c, an_arena_that_pads_too_much_is_packed, 0, 2);
     tcase_add_loop_test(c, fixed_blocks_are_of_one_size_and_all_there, 0, 4);
@@ -513,6 +605,9 @@ int main(void)
     tcase_add_loop_test(c, the_runner_up_may_cost_nothing, 0, 2);
     tcase_add_test(c, a_percent_of_less_than_a_hundred_bytes_counts);
     tcase_add_test(c, the_runner_up_is_the_least_of_the_others_that_are_right);
+    tcase_add_test(c, very_many_blocks_are_laid_out_once);
+    tcase_add_test(c, fixed_blocks_with_room_are_aligned_as_their_size_is);
+    tcase_add_test(c, an_exporters_siblings_stay_with_the_driver);
     tcase_add_test(c, frames_are_named_by_module_and_offset);
     tcase_add_loop_test(c, the_sizing_query_is_found, 0, 2);
     tcase_add_test(c, regions_are_listed_with_their_first_request);
