@@ -430,7 +430,7 @@ static void more_room(void *user, const tn_trace *trace, uint32_t site, tn_room 
 
 START_TEST(fixed_blocks_with_room_are_aligned_as_their_size_is)
 {
-    static tn_room room = {.given = 1, .size = 3 * MIB};
+    static tn_room room = {.given = 1, .size = 3 * MIB, .blocks = 3};
     for (unsigned i = 0; i < 2; i++) {
         take(&p, DEVICE, 1, address(1), 4096);
         take(&p, DEVICE, 1, address(2), 4096);
@@ -441,8 +441,8 @@ START_TEST(fixed_blocks_with_room_are_aligned_as_their_size_is)
     is(1, TN_D_T3);
     ck_assert_uint_eq(row_of(1)->largest, 3 * MIB);
     ck_assert_uint_eq(row_of(1)->alignment, 2 * MIB);
-    ck_assert_uint_eq(row_of(1)->capacity, 8 * MIB);
-    ck_assert_uint_eq(row_of(1)->blocks, 2);
+    ck_assert_uint_eq(row_of(1)->capacity, 12 * MIB);
+    ck_assert_uint_eq(row_of(1)->blocks, 3);
 }
 END_TEST
 
@@ -494,6 +494,7 @@ START_TEST(an_exporters_siblings_stay_with_the_driver)
     is(2, TN_D_NATIVE);
     is(3, TN_D_T2);
     ck_assert_uint_eq(row_of(2)->capacity, 4096);
+    ck_assert_uint_eq(row_of(2)->alignment, 0);
     ck_assert_int_eq(row_of(3)->runner_up, TN_D_NATIVE);
 }
 END_TEST
