@@ -61,12 +61,6 @@ for code in 0 7; do
     same "exit_$code" "$rc:$out$err" "$code:"
 done
 
-# A plan that names the program and none of its sites serves nothing, which is said.
-jq '.sections[] |= (.sites = [] | .tiers = [] | .regions = [] | .total_bytes = .native_bytes + ([.charges[].bytes] | add))' plan.json >empty.json
-run "$TENURE" run --plan empty.json -o empty -- "${engine[@]}"
-same a_plan_without_sites_runs "$(result)" "$bare"
-holds nothing_served_is_said "$(said)" 'tenure run: warning: nothing was served by empty.json, which names 1 of the processes that used CUDA: *'
-
 # ---- another program ----
 run "$TENURE" run --plan plan.json -o none -- "$DRIVER"
 not_started another_program_is_refused 2 'tenure run: plan.json is for another program: it names legacy_engine, and not driver_program, which uses CUDA itself'
@@ -167,21 +161,6 @@ run "$TENURE" soak --budget 1GiB -o none -- "${engine[@]}"
 not_started soak_with_a_budget_and_no_plan 2 'tenure soak: --misfit, --budget and --own-peak need --plan'
 run "$TENURE" soak --plan plan.json --own-peak lots -o none -- "${engine[@]}"
 not_started soak_with_no_peak 2 'tenure soak: --own-peak*lots*'
-# The engine tells its phases and marks by itself, so that record and soak flip at the same call.
-run "$TENURE" record -q -o told -- "${engine[@]}" --instrumented
-run "$TENURE" plan told --quiet -o told.json
-same told_is_planned "$rc:$err" 0:
-run "$TENURE" soak -q --plan told.json -o soaked --drained-on '^swap$' -- "${engine[@]}" --instrumented
-holds soak_holds "$rc:$out" '0:*Criteria*holds  *placed by the plan: *holds  *driver allocations while serving: 0 *holds  *spilled calls: 0 *holds  *dropped events: 0 *holds  *live blocks: *when drained*holds  *attribution: *Holds: 0 driver allocations while serving*run folder: */soaked'
-holds soak_computes_the_same "$out" "*$(echo "$bare" | tail -n 1)*"
-run "$TENURE" soak -q --plan told.json -o soaked2 --own-peak 1GiB -- "${engine[@]}" --instrumented
-holds soak_falls_short_of_its_peak "$rc:$out" '1:*falls short  own peak: *Falls short: *'
-run "$TENURE" soak -q --plan empty.json -o soaked3 -- "${engine[@]}" --instrumented
-holds soak_falls_short_where_nothing_is_placed "$rc:$out" '1:*falls short  placed by the plan: 0 calls*falls short  driver allocations while serving: *'
-run "$TENURE" report --json soaked
-same the_report_has_the_routes "$(echo "$out" | jq -c '[.routing.unplanned_calls, .routing.spilled_calls, .serving.driver_allocations, (.routing.served_calls > 1000), (.devices[0].tiers | has("T1") and has("packed"))]')" '[0,0,0,true,true]'
-same what_is_served_is_no_driver_memory "$(echo "$out" | jq '.devices[0] | .unattributed_bytes')" 0
-
 run "$TENURE" help run
 holds help_is_there "$rc:$out" '0:tenure run --plan PLAN*'
 finish
