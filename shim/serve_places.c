@@ -202,7 +202,10 @@ static tn_mem_error make(context_place *c, const tn_plan_section *s)
         if (error == TN_MEM_OK) o.device = watch(&c->device_memory, tn_driver_backend(driver), c, TN_KIND_DEVICE, 0);
     }
     if (error == TN_MEM_OK && has_family(s, TN_FAMILY_ASYNC, 0)) {
-        error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .wait = true, .metadata = &tn_serve_metadata}, &async);
+        /* A stream of its own, so that the wait for the memory is a wait for nothing of the program's. */
+        CUstream own = NULL;
+        if (!tn_real.cuStreamCreate || tn_real.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != 0) return TN_MEM_E_DRIVER;
+        error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .stream = own, .wait = true, .metadata = &tn_serve_metadata}, &async);
         if (error == TN_MEM_OK) o.async = watch(&c->async_memory, tn_async_backend(async), c, TN_KIND_ASYNC, 0);
     }
     for (unsigned flags = 0; flags < TN_PLACE_PINNED_SETS && error == TN_MEM_OK; flags++) {
