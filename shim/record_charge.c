@@ -116,6 +116,17 @@ void tn_charge_window_end(tn_hook_frame *f)
     tn_journal_commit(e, TN_EV_CHARGE);
 }
 
+void rec_charge_own_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
+{
+    f->window.kind = TN_CHARGE_NONE; /* the hook's own would take this for its call's */
+    window_begin(f, kind, device);
+}
+
+void rec_charge_own_end(tn_hook_frame *f)
+{
+    if (f->window.kind) tn_charge_window_end(f);
+}
+
 /* Whether this call of a row gets a window. */
 static int is_due(int api, unsigned first, int again)
 {

@@ -49,6 +49,10 @@ static inline int tn_charge_tick_is_due(uint64_t stamp)
     return (int64_t)(stamp - atomic_load_explicit(&tn_hot_page->last_reading, memory_order_relaxed)) > TN_CHARGE_TICK;
 }
 
+/* Around a call of our own that takes device memory, inside the hook of `f`, whose own reading it ends. */
+void rec_charge_own_begin(tn_hook_frame *f, uint8_t kind, uint8_t device);
+void rec_charge_own_end(tn_hook_frame *f);
+
 /* ---- what rows say themselves */
 void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */
 void rec_launch_refused(tn_hook_frame *f, const void *function);    /* that launch failed: the next one is the first again */

@@ -8,6 +8,7 @@
 #include "shim/pages.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 #include "shim/serve_marks.h"
 #include "tiers/backend_async.h"
 #include "tiers/backend_driver.h"
@@ -204,7 +205,10 @@ static tn_mem_error make(context_place *c, const tn_plan_section *s)
     if (error == TN_MEM_OK && has_family(s, TN_FAMILY_ASYNC, 0)) {
         /* A stream of its own, so that the wait for the memory is a wait for nothing of the program's. */
         CUstream own = NULL;
-        if (!tn_real.cuStreamCreate || tn_real.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != 0) return TN_MEM_E_DRIVER;
+        if (frame_now) rec_charge_own_begin(frame_now, TN_CHARGE_STREAM, c->device);
+        int made = tn_real.cuStreamCreate && tn_real.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) == 0;
+        if (frame_now) rec_charge_own_end(frame_now);
+        if (!made) return TN_MEM_E_DRIVER;
         error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .stream = own, .wait = true, .metadata = &tn_serve_metadata}, &async);
         if (error == TN_MEM_OK) o.async = watch(&c->async_memory, tn_async_backend(async), c, TN_KIND_ASYNC, 0);
     }
