@@ -6,6 +6,8 @@
 #include "shim/identity.h"
 #include "shim/map.h"
 #include "shim/record.h"
+#include "shim/serve_calls.h"
+#include "shim/serve_info.h"
 
 static tn_map ordinals = TN_MAP_INIT; /* (native site, device) -> queries so far */
 
@@ -80,6 +82,8 @@ void rec_pool(tn_hook_frame *f, int r, int what, uint64_t pool, uint64_t attribu
     /* One that was not ended after all is asked again from its next allocation on. */
     if ((what == TN_POOL_CREATE && r == 0) || (what == TN_POOL_DESTROY && r != 0 && f->freed_known)) tn_reading_pool_made(pool);
     if (r == 0 && (what == TN_POOL_CREATE || what == TN_POOL_DESTROY)) f->thread->told++;
+    if (tn_serving && r == 0 && what == TN_POOL_DEVICE_SET) tn_serve_pool_set(value, pool);
+    if (tn_serving && r == 0 && what == TN_POOL_DESTROY) tn_serve_pool_gone(pool);
     tn_event *e = r == 0 ? plain_event(f) : NULL;
     if (!e) return;
     e->kind = (uint8_t)what;

@@ -45,6 +45,15 @@ static int is_capturing(const tn_hook_frame *f, void *stream)
     return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
 }
 
+/* While a capture is active a stream-ordered call on another stream is refused, and ends the capture, where the capture's mode says so: the free
+ * of nothing on that stream is asked, which does and is answered the same (seen on an H200). 0: the call would be taken, or the driver is to say. */
+static CUresult refused_by_a_capture(tn_hook_frame *f, CUstream stream)
+{
+    if (!rec_captures() || !tn_real.cuMemFreeAsync || is_capturing(f, stream)) return CUDA_SUCCESS;
+    if (!stream) stream = f->ptds ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    return tn_real.cuMemFreeAsync(0, stream);
+}
+
 static int not_here(tn_hook_frame *f, uint32_t route)
 {
     f->route = (uint16_t)route;
@@ -69,6 +78,7 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     const tn_plan_row *row = &s->plan->rows[index];
     if (row->discipline == TN_D_NATIVE || row->discipline == TN_D_T5A) return not_here(f, TN_ROUTE_PLANNED_NATIVE);
     if (row->family != family || (family == TN_FAMILY_PINNED && row->detail != flags)) return not_here(f, TN_ROUTE_UNPLANNED);
+    if (family == TN_FAMILY_ASYNC && tn_serve_pool_is_own(c.device)) return not_here(f, TN_ROUTE_UNPLANNED);
     if (rec_captures() && family != TN_FAMILY_ASYNC) return spilled(f, TN_ROUTE_CAPTURE);
     uint32_t number = stream == TN_STREAM_NONE ? 0 : tn_stream_number(f, stream);
     if (stream != TN_STREAM_NONE && !is_of_context(stream, number)) return not_here(f, TN_ROUTE_UNPLANNED);
@@ -78,7 +88,7 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     tn_place_answer answer;
     tn_place_take(place, index, bytes, number, tn_phase_now(), !rec_captures(), &answer);
     if (!answer.address) return spilled(f, answer.spill);
-    if (family == TN_FAMILY_ASYNC) tn_serve_pooled(c.device, bytes, 0);
+    if (family == TN_FAMILY_ASYNC) tn_serve_pooled(c.device, bytes, TN_POOLED_TAKEN);
     f->route = (uint16_t)(answer.tier | (answer.waits ? TN_ROUTE_WAITED : 0));
     *out = answer.address;
     return SERVED;
@@ -108,6 +118,11 @@ CUresult tn_serve_cuMemAllocAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr
 {
     void *address;
     if (f->nested || !out || !bytes) return call(out, bytes, stream);
+    CUresult refused = refused_by_a_capture(f, stream);
+    if (refused != 0) {
+        *out = 0;
+        return refused;
+    }
     int became = allocate(f, TN_FAMILY_ASYNC, 0, bytes, stream, &address);
     if (became == DRIVER) return call(out, bytes, stream);
     *out = became == SERVED ? (CUdeviceptr)(uintptr_t)address : 0;
@@ -165,8 +180,7 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
         tn_work_set_add(&uncovered, &work, tn_marks_of_stream(tn_serving_marks, tn_stream_number(f, stream)));
     }
-    /* A stream-ordered block that a plain free ends stays in its pool's figure for good (seen on an H200). */
-    if (f->freed.kind == TN_KIND_ASYNC && stream != TN_STREAM_NONE) tn_serve_pooled(f->freed.device, f->freed.bytes, 1);
+    if (f->freed.kind == TN_KIND_ASYNC) tn_serve_pooled(f->freed.device, f->freed.bytes, stream != TN_STREAM_NONE ? TN_POOLED_FREED : TN_POOLED_FREED_PLAINLY);
     tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};
     if (tn_serve_keep(&block)) return CUDA_SUCCESS;
     return tn_place_give(place, row, address, f->freed.stream, &uncovered) == TN_MEM_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -197,8 +211,8 @@ CUresult tn_serve_cuMemFree_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr), 
     int ours = address ? free_by_plan(f, (void *)(uintptr_t)address, 0, &r) : 0;
     if (!ours) return call(address);
     if (ours == LOST) return r;
-    if (r == 0 && rec_captures()) r = call(0);
-    if (r != 0) return r;
+    CUresult refused = rec_captures() ? call(0) : CUDA_SUCCESS;
+    if (refused != 0 || r != 0) return refused != 0 ? refused : r;
     begin(f);
     r = give(f, (void *)(uintptr_t)address, TN_STREAM_NONE);
     end(f);
@@ -211,8 +225,8 @@ CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void
     int ours = address ? free_by_plan(f, address, 1, &r) : 0;
     if (!ours) return call(address);
     if (ours == LOST) return r;
-    if (r == 0 && rec_captures()) r = call(NULL);
-    if (r != 0) return r;
+    CUresult refused = rec_captures() ? call(NULL) : CUDA_SUCCESS;
+    if (refused != 0 || r != 0) return refused != 0 ? refused : r;
     begin(f);
     r = give(f, address, TN_STREAM_NONE);
     end(f);
@@ -225,7 +239,8 @@ CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr,
     int ours = address ? free_by_plan(f, (void *)(uintptr_t)address, 0, &r) : 0;
     if (!ours) return call(address, stream);
     if (ours == LOST) return r;
-    if (r != 0) return r;
+    CUresult refused = refused_by_a_capture(f, stream);
+    if (refused != 0 || r != 0) return refused != 0 ? refused : r;
     begin(f);
     r = is_capturing(f, stream) ? CUDA_ERROR_INVALID_VALUE : give(f, (void *)(uintptr_t)address, stream);
     end(f);

@@ -25,6 +25,9 @@ static inline int tn_is_served(const tn_entry *e)
 #define TN_SERVED_cuMemFreeAsync ~,
 #define TN_SERVED_cuMemFreeAsync_ptsz ~,
 #define TN_SERVED_cuMemFreeHost ~,
+#define TN_SERVED_cuMemHostUnregister ~,
+#define TN_SERVED_cuMemHostGetFlags ~,
+#define TN_SERVED_cuMemHostGetDevicePointer_v2 ~,
 #define TN_SERVED_cuMemGetAddressRange_v2 ~,
 #define TN_SERVED_cuPointerGetAttribute ~,
 #define TN_SERVED_cuPointerGetAttributes ~,
@@ -49,6 +52,10 @@ CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr,
 CUresult tn_serve_cuMemFreeHost(tn_hook_frame *f, CUresult (*call)(void *), void *address);
 
 /* ---- serve_query.c */
+CUresult tn_serve_cuMemHostUnregister(tn_hook_frame *f, CUresult (*call)(void *), void *address);
+CUresult tn_serve_cuMemHostGetFlags(tn_hook_frame *f, CUresult (*call)(unsigned *, void *), unsigned *flags, void *address);
+CUresult tn_serve_cuMemHostGetDevicePointer_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, void *, unsigned), CUdeviceptr *out, void *address,
+                                               unsigned flags);
 CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, size_t *, CUdeviceptr), CUdeviceptr *base, size_t *bytes,
                                           CUdeviceptr address);
 CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void *, CUpointer_attribute, CUdeviceptr), void *data,

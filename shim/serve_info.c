@@ -15,7 +15,8 @@
 #define POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
 
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
-static TN_HOT_DATA struct { _Atomic uint64_t live, high, reserved_high; } pooled[TN_SERVE_DEVICES]; /* bytes of served stream-ordered blocks */
+static TN_HOT_DATA struct { _Atomic uint64_t used, used_high, backed, reserved_high; } pooled[TN_SERVE_DEVICES]; /* bytes of served stream-ordered blocks */
+static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's current pool, 0: the default one */
 
 static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
@@ -26,16 +27,16 @@ static void raise(_Atomic uint64_t *high, uint64_t to)
     }
 }
 
-void tn_serve_pooled(uint8_t device, uint64_t bytes, int freed)
+void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
 {
     if (device >= TN_SERVE_DEVICES) return;
-    if (freed) {
-        atomic_fetch_sub_explicit(&pooled[device].live, up(bytes, 512), memory_order_relaxed);
+    if (what == TN_POOLED_TAKEN) {
+        raise(&pooled[device].used_high, bytes + atomic_fetch_add_explicit(&pooled[device].used, bytes, memory_order_relaxed));
+        raise(&pooled[device].reserved_high, up(bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed), POOL_STEP));
         return;
     }
-    uint64_t live = up(bytes, 512) + atomic_fetch_add_explicit(&pooled[device].live, up(bytes, 512), memory_order_relaxed);
-    raise(&pooled[device].high, live);
-    raise(&pooled[device].reserved_high, up(live, POOL_STEP));
+    if (what == TN_POOLED_FREED) atomic_fetch_sub_explicit(&pooled[device].used, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
 }
 
 /* ---- the device */
@@ -121,6 +122,22 @@ static int is_default_pool(CUmemoryPool pool, uint8_t *device)
     return 0;
 }
 
+void tn_serve_pool_set(uint64_t device, uint64_t pool)
+{
+    uint8_t of;
+    if (device < TN_SERVE_DEVICES) atomic_store(&own_pool[device], is_default_pool((CUmemoryPool)(uintptr_t)pool, &of) ? 0 : pool);
+}
+
+void tn_serve_pool_gone(uint64_t pool)
+{
+    for (int d = 0; d < TN_SERVE_DEVICES; d++) {
+        uint64_t gone = pool;
+        (void)atomic_compare_exchange_strong(&own_pool[d], &gone, 0);
+    }
+}
+
+int tn_serve_pool_is_own(uint8_t device) { return device < TN_SERVE_DEVICES && atomic_load_explicit(&own_pool[device], memory_order_relaxed) != 0; }
+
 CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
                                         CUmemPool_attribute attribute, void *value)
 {
@@ -128,13 +145,14 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     CUresult r = call(pool, attribute, value);
     if (r != 0 || f->nested || !value || !is_default_pool(pool, &device)) return r;
     f->thread->busy = 1;
-    uint64_t *out = value, plain, arenas, live = atomic_load(&pooled[device].live);
+    uint64_t *out = value, plain, arenas;
     tn_serve_held(device, &plain, &arenas);
-    uint64_t own = *out > arenas ? *out - arenas : 0;
+    int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+    uint64_t ours = is_used ? arenas : up(arenas, POOL_STEP), own = *out > ours ? *out - ours : 0;
     switch (attribute) {
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + live; break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].high); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + live, POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + atomic_load(&pooled[device].used); break;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + atomic_load(&pooled[device].backed), POOL_STEP); break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + atomic_load(&pooled[device].reserved_high), POOL_STEP); break;
     default: break;
     }
@@ -150,8 +168,7 @@ CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     CUresult r = call(pool, attribute, value);
     (void)f;
     if (r != 0 || !is_default_pool(pool, &device)) return r;
-    uint64_t live = atomic_load(&pooled[device].live);
-    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].high, live);
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(live, POOL_STEP));
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, atomic_load(&pooled[device].used));
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(atomic_load(&pooled[device].backed), POOL_STEP));
     return r;
 }

@@ -4,7 +4,16 @@
 
 #include <stdint.h>
 
-/* A stream-ordered block was served, or freed: for the figures of the pool that it would have come from. */
-void tn_serve_pooled(uint8_t device, uint64_t bytes, int freed);
+/* A stream-ordered block was served, or freed: for the figures of the pool that it would have come from. One that a plain free ends stays in the
+ * pool's used bytes for good, and not in its reserved ones (seen on an H200). */
+enum { TN_POOLED_TAKEN = 0, TN_POOLED_FREED, TN_POOLED_FREED_PLAINLY };
+void tn_serve_pooled(uint8_t device, uint64_t bytes, int what);
+
+/* The program made `pool` the current one of a device, or destroyed it. */
+void tn_serve_pool_set(uint64_t device, uint64_t pool);
+void tn_serve_pool_gone(uint64_t pool);
+/* Whether stream-ordered requests come out of a pool that is not the device's default one: that pool's figures are the program's to see, so
+ * none of them is served. */
+int tn_serve_pool_is_own(uint8_t device);
 
 #endif

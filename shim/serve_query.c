@@ -110,6 +110,30 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
     return r;
 }
 
+/* An address of an arena in which no block is: the driver is asked of one that it does not know, as it knows none that was freed. */
+static void *as_known(tn_hook_frame *f, void *address)
+{
+    tn_entry block;
+    return look(f, (uint64_t)(uintptr_t)address, &block) == DEAD ? (void *)(uintptr_t)&nowhere : address;
+}
+
+/* The hook has taken a live block out of the ledger before this; it is none that was registered, and the driver refuses it. */
+CUresult tn_serve_cuMemHostUnregister(tn_hook_frame *f, CUresult (*call)(void *), void *address)
+{
+    return call(f->freed_known ? address : as_known(f, address));
+}
+
+CUresult tn_serve_cuMemHostGetFlags(tn_hook_frame *f, CUresult (*call)(unsigned *, void *), unsigned *flags, void *address)
+{
+    return call(flags, as_known(f, address));
+}
+
+CUresult tn_serve_cuMemHostGetDevicePointer_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, void *, unsigned), CUdeviceptr *out, void *address,
+                                               unsigned flags)
+{
+    return call(out, as_known(f, address), flags);
+}
+
 /* An export of a block would export the arena: refused, and said by name. What the driver itself refuses stays its answer. */
 static int is_export_of_ours(tn_hook_frame *f, uint64_t address, const char *what)
 {

@@ -71,6 +71,6 @@ cp "$out/libwork.so" "$out/inner/libsibling.so"
 $c -fPIC -shared -o "$out/libouter.so" lib_outer.c -ldl -Wl,-rpath,'$ORIGIN/inner',--enable-new-dtags
 $c -fPIC -shared -o "$out/libnames.so" lib_names.c -ldl
 $c -fPIC -shared -o "$out/libinterpose.so" lib_interpose.c -ldl
-cp ./*.py run safe_calls.sh programs.txt "$out/"
+cp ./*.py ./*.rules run safe_calls.sh programs.txt "$out/"
 cp golden/* "$out/golden/"
 du -sh "$out"
