@@ -8,7 +8,11 @@
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
 
-#define MAPPING_BYTES ((uint64_t)2 << 20) /* the driver's pages: what it maps is a multiple (tests/gpu/golden: mapping_size) */
+/* What the driver maps is a multiple of this, by the family of memory: its pages, a pool's steps (tests/gpu/golden: mapping_size), the host's pages. */
+static uint64_t mapping_bytes(unsigned kind)
+{
+    return kind == TN_KIND_DEVICE ? (uint64_t)2 << 20 : kind == TN_KIND_ASYNC ? (uint64_t)32 << 20 : 4096;
+}
 
 static tn_map synchronous = TN_MAP_INIT; /* (address, stamp of the allocation): SYNC_MEMOPS was set on the block */
 static const char nowhere = 0;           /* host memory that the driver knows nothing of, as it knows nothing of a freed block */
@@ -44,7 +48,7 @@ CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUd
 /* Whether the block's own answer differs from the arena's, and what it is. */
 static int own_answer(const tn_entry *block, int served, CUpointer_attribute attribute, void *data)
 {
-    uint64_t first = block->addr & ~(MAPPING_BYTES - 1), end = (block->addr + block->bytes + MAPPING_BYTES - 1) & ~(MAPPING_BYTES - 1);
+    uint64_t step = mapping_bytes(block->kind), first = block->addr & ~(step - 1), end = (block->addr + block->bytes + step - 1) & ~(step - 1);
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: /* one counter for all blocks: the stamp of their allocation, which rises */
         *(unsigned long long *)data = block->tsc;
@@ -59,11 +63,11 @@ static int own_answer(const tn_entry *block, int served, CUpointer_attribute att
         if (served) *(size_t *)data = block->bytes;
         return served;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        if (served && block->kind == TN_KIND_DEVICE) *(CUdeviceptr *)data = first;
-        return served && block->kind == TN_KIND_DEVICE;
+        if (served) *(CUdeviceptr *)data = first;
+        return served;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        if (served && block->kind == TN_KIND_DEVICE) *(size_t *)data = end - first;
-        return served && block->kind == TN_KIND_DEVICE;
+        if (served) *(size_t *)data = end - first;
+        return served;
     default:
         return 0;
     }

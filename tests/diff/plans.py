@@ -34,7 +34,9 @@ def small(section):
             slot["offsets"] = offsets[: (len(offsets) + 1) // 2]
             changed |= len(slot["offsets"]) < len(offsets)
         if site["discipline"] == "T3" and site["blocks"] > 1:
-            site["blocks"] = (site["blocks"] + 1) // 2
+            half = (site["blocks"] + 1) // 2
+            site["capacity"] = site["capacity"] // site["blocks"] * half
+            site["blocks"] = half
             changed = True
     for tier in section["tiers"]:
         if tier["discipline"] in ("T2", "T4") and not tier.get("slots"):

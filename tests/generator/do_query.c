@@ -17,13 +17,14 @@ static void pointer_attributes(struct lane *l, const struct block *b, const void
 	(void)b;
 }
 
-static void driver_attribute(struct lane *l, struct op *op, const void *p)
+static void driver_attribute(struct lane *l, struct op *op, const struct block *b, const void *p)
 {
 	static const CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
 		CU_POINTER_ATTRIBUTE_MAPPED, CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
-	/* The last one is what the driver has mapped for several blocks, of other threads too. */
-	CUpointer_attribute a = which[pick(&op->random, sizeof which / sizeof which[0] - (program.threads > 1))];
+	/* The last one is what the driver has mapped for several blocks, of other threads too; in a pool it depends on where the block stands. */
+	bool last = program.threads == 1 && !(program.placed && b != NULL && (b->kind == KIND_ASYNC || b->kind == KIND_POOL));
+	CUpointer_attribute a = which[pick(&op->random, sizeof which / sizeof which[0] - !last)];
 	uint64_t value = 0;
 	observe(l, "attribute", a);
 	observe(l, "code", (int)op->cu->p_cuPointerGetAttribute(&value, a, address(p)));
@@ -64,7 +65,7 @@ void do_query(struct lane *l, struct op *op)
 		/* Ordinary memory, and NULL, are known to nobody. */
 		const void *p = pick(&op->random, 2) ? l->heap : NULL;
 		pointer_attributes(l, b, p);
-		driver_attribute(l, op, p);
+		driver_attribute(l, op, b, p);
 	} else if (b == NULL) {
 		return;
 	} else if (what == 2 && (b->kind == KIND_PINNED || b->kind == KIND_REGISTERED)) {
@@ -77,7 +78,7 @@ void do_query(struct lane *l, struct op *op)
 		observe(l, "value", flags);
 	} else if (what < 5) {
 		pointer_attributes(l, b, (char *)b->p + offset);
-		driver_attribute(l, op, (char *)b->p + offset);
+		driver_attribute(l, op, b, (char *)b->p + offset);
 	} else {
 		address_range(l, op, b, offset);
 	}
