@@ -39,10 +39,13 @@ static int is_of_context(void *stream, uint32_t number)
     return 1;
 }
 
+/* Also one whose capture is lost, and has not been ended yet: there too the call is the capture's. */
 static int is_capturing(const tn_hook_frame *f, void *stream)
 {
+    CUstreamCaptureStatus s = CU_STREAM_CAPTURE_STATUS_NONE;
     if (!rec_captures() || stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
-    return rec_is_capturing(stream ? stream : CU_STREAM_PER_THREAD);
+    if (!tn_real.cuStreamIsCapturing || tn_real.cuStreamIsCapturing(stream ? stream : CU_STREAM_PER_THREAD, &s) != 0) return 0;
+    return s != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* While a capture is active a stream-ordered call on another stream is refused, and ends the capture, where the capture's mode says so: the free
