@@ -160,6 +160,7 @@ tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream)
     /* The legacy default stream and those that block come after each other's work without any join. */
     if ((what & TN_MARKS_LEGACY) || uncovered_loose(m, ctx)) return wide(m, ctx, stream);
     const tn_marks_context *c = tn_marks_context_of(m, ctx);
+    if (!(what & TN_MARKS_NONBLOCKING) && atomic_load_explicit(&m->crowded, memory_order_acquire)) return wide(m, ctx, stream);
     uint32_t legacy = what & TN_MARKS_NONBLOCKING ? 0 : atomic_load_explicit(&c->legacy, memory_order_acquire);
     uint64_t covered = legacy ? tn_marks_greater(tn_marks_read(&m->places[legacy - 1].covered), tn_marks_covered_context(m, ctx)) : 0;
     if (legacy && tn_marks_greater(tn_marks_last(&m->places[legacy - 1]), tn_marks_read(&c->touched)) >= covered) return wide(m, ctx, stream);

@@ -177,6 +177,7 @@ tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, un
         tn_marks_count_context(m, ctx);
         if (what & TN_MARKS_LEGACY && ctx) atomic_store_explicit(&m->contexts[ctx].legacy, n + 1, memory_order_release);
     }
+    if (!p) atomic_store_explicit(&m->crowded, 1, memory_order_release);
     tn_marks_let_go(&m->held);
     return p;
 }

@@ -93,6 +93,7 @@ struct tn_marks {
     _Alignas(64) _Atomic uint32_t used; /* places beyond have never had an owner */
     _Atomic uint32_t context_count;     /* contexts beyond have never been told of */
     _Atomic uint32_t events_end;        /* no event covers anything */
+    _Atomic uint32_t crowded;           /* a stream found no place, maybe a legacy one */
     _Atomic uint32_t astray;            /* records under way whose events have no place */
     _Atomic uint32_t held;
     uint32_t left_first, left_count;

@@ -81,6 +81,8 @@ extern TN_EXPORT volatile int tenure_bench_aside;
 #define TN_OUTP(p) (r == 0 && (p) ? (void *)*(p) : NULL)
 /* A copy of nothing returns at once: it waits for nobody. */
 #define TN_SYNC_OF(bytes) ((bytes) ? TN_SYNC : 0)
+/* The stream of a launch's configuration. */
+#define TN_INTO(config) (!(config) ? NULL : (config)->numAttrs ? rec_config_stream(config) : (config)->hStream)
 /* The structs of the 2D, 3D and peer copies share these fields' names. */
 #define TN_COPY_STRUCT(c, stream, sync)                                                                       \
     rec_copy_struct(TN_F, r, r == 0 ? TN_SIDE((c)->dst) : 0, r == 0 ? TN_SIDE((c)->src) : 0,                  \

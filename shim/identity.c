@@ -55,6 +55,7 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
         if (d >= 0 && d < DEVICES && tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(d, &flags, &active) == 0 && active)
             tn_reading_context((uint8_t)d, handle);
         if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) {
+            tn_serve_marks_context_known((uint32_t)(value >> 8), handle);
             tn_event *e = tn_event_new(f, tn_stamp());
             if (e) {
                 e->kind = TN_CTX_SEEN;
@@ -88,9 +89,16 @@ void tn_context_made(void *handle)
 
 int tn_context_is_made(void *handle) { return tn_map_get(&made, (uint64_t)handle, 0, NULL); }
 
+uint32_t tn_context_number(void *handle)
+{
+    uint64_t value = 0;
+    return handle && tn_map_get(&contexts, (uint64_t)handle, 0, &value) ? (uint32_t)(value >> 8) : 0;
+}
+
 void tn_context_gone(void *handle)
 {
-    tn_map_remove(&contexts, (uint64_t)handle, 0, NULL);
+    uint64_t value;
+    if (tn_map_remove(&contexts, (uint64_t)handle, 0, &value)) tn_serve_marks_context_ended((uint32_t)(value >> 8));
     tn_map_remove(&made, (uint64_t)handle, 0, NULL);
     atomic_fetch_add(&tn_hot_page->generation, 1);
 }
@@ -119,7 +127,6 @@ static uint64_t driver_id(void *handle)
 
 static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uint32_t ctx, void *handle, uint64_t flags, int priority)
 {
-    if (tn_serving_marks) tn_serve_told_stream(f, kind, number, ctx, handle, flags);
     uint64_t id = kind == TN_STREAM_CREATE || kind == TN_STREAM_SEEN ? driver_id(handle) : 0;
     tn_event *e = tn_event_new(f, tn_stamp());
     if (e) {
@@ -175,8 +182,9 @@ uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
 void tn_stream_created(tn_hook_frame *f, void *handle, uint64_t flags, int priority)
 {
     if (!handle || f->nested) return;
-    tn_stream_gone(handle); /* the handle may have died unseen, with its context */
+    tn_serve_stream_ended(tn_stream_gone(handle)); /* the handle may have died unseen, with its context */
     uint64_t value = 1 + atomic_fetch_add(&stream_count, 1);
+    tn_serve_stream_made((uint32_t)value, flags);
     tn_map_add(&streams, (uint64_t)handle, 0, &value);
     describe_stream(f, TN_STREAM_CREATE, (uint32_t)value, tn_context_current(f).number, handle, flags, priority);
 }
@@ -195,4 +203,8 @@ void tn_stream_back(void *handle, uint32_t number)
     if (number) tn_map_add(&streams, (uint64_t)handle, 0, &value);
 }
 
-void tn_thread_streams_gone(uint32_t serial) { tn_map_remove_all(&streams, own_streams_of(serial)); }
+void tn_thread_streams_gone(uint32_t serial)
+{
+    uint64_t value;
+    while (tn_map_remove_any(&streams, own_streams_of(serial), &value)) tn_serve_stream_ended((uint32_t)value);
+}

@@ -18,6 +18,8 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
 /* The program has made this one itself: it is no primary context. */
 void tn_context_made(void *handle);
 int tn_context_is_made(void *handle);
+/* Its number where it is known, else 0; any thread, whatever is current. */
+uint32_t tn_context_number(void *handle);
 /* Forgets a handle whose context is gone. */
 void tn_context_gone(void *handle);
 /* The primary context's handle of a device as last retained, or NULL. */

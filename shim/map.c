@@ -94,12 +94,20 @@ int tn_map_remove(tn_map *m, uint64_t a, uint64_t b, uint64_t *value)
     return found;
 }
 
-void tn_map_remove_all(tn_map *m, uint64_t a)
+int tn_map_remove_any(tn_map *m, uint64_t a, uint64_t *value)
 {
+    int found = 0;
     pthread_mutex_lock(&m->lock);
-    for (unsigned i = 0; i < TN_MAP_BUCKETS; i++)
-        for (tn_map_node **p = &m->bucket[i]; *p;)
-            if ((*p)->a == a) take_out(m, p);
-            else p = &(*p)->next;
+    for (unsigned i = 0; !found && i < TN_MAP_BUCKETS; i++)
+        for (tn_map_node **p = &m->bucket[i]; !found && *p;) {
+            found = (*p)->a == a;
+            if (!found) {
+                p = &(*p)->next;
+                continue;
+            }
+            *value = (*p)->value;
+            take_out(m, p);
+        }
     pthread_mutex_unlock(&m->lock);
+    return found;
 }

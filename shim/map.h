@@ -30,7 +30,7 @@ int tn_map_add(tn_map *m, uint64_t a, uint64_t b, uint64_t *value);
 uint64_t tn_map_count(tn_map *m, uint64_t a, uint64_t b);
 /* Takes (a, b) out: 1 and *value (may be NULL), or 0. */
 int tn_map_remove(tn_map *m, uint64_t a, uint64_t b, uint64_t *value);
-/* Takes every pair with this `a` out. */
-void tn_map_remove_all(tn_map *m, uint64_t a);
+/* Takes a pair with this `a` out: 1 and *value, or 0 where there is none. */
+int tn_map_remove_any(tn_map *m, uint64_t a, uint64_t *value);
 
 #endif

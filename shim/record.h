@@ -95,9 +95,12 @@ void rec_copy_batch(tn_hook_frame *f, int r, const CUdeviceptr *dst, const CUdev
 void rec_stream(tn_hook_frame *f, int r, int what, void *stream, uint64_t flags, int priority);
 void rec_stream_destroy_begin(tn_hook_frame *f, void *stream);
 void rec_stream_destroy(tn_hook_frame *f, int r);
-void rec_event_begin(tn_hook_frame *f, const void *event); /* before a record; before a join */
+void rec_event_begin(tn_hook_frame *f, const void *event, int external); /* before a record; before a join */
 void rec_join_begin(tn_hook_frame *f);
+void rec_event_made(tn_hook_frame *f, int r, const void *event);
+void rec_event_shared(const void *event); /* another process may record it too */
 void rec_event_destroy_begin(tn_hook_frame *f, const void *event);
+CUstream rec_config_stream(const CUlaunchConfig *config); /* into which a launch with attributes goes */
 void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream);
 void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *context); /* of all its streams */
 void rec_event_destroy(tn_hook_frame *f, int r, const void *event);

@@ -25,7 +25,9 @@ void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
     if (what == TN_CTX_CREATE && device != TN_DEV_UNKNOWN) tn_context_gone(context);
     if (what == TN_CTX_CREATE) tn_context_made(context);
     if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
-    context_event(f, what, tn_context_of(f, context, device), context);
+    tn_context c = tn_context_of(f, context, device);
+    if (what == TN_CTX_CREATE && device == TN_DEV_UNKNOWN) tn_serve_marks_context_green(c.number, c.device);
+    context_event(f, what, c, context);
     rec_ctx_made(f, device, context);
 }
 
@@ -50,7 +52,6 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     context_event(f, what, c, handle);
     tn_ledger_sweep(dies_with, swept, &c.number);
     if (tn_serving) tn_serve_context_ended(c.number);
-    if (tn_serving_marks) tn_marks_context_ended(tn_serving_marks, c.number);
     tn_context_gone(handle);
 }
 
@@ -68,6 +69,7 @@ void rec_ctx_primary_begin(tn_hook_frame *f, int device)
 {
     rec_begin(f);
     f->handle = tn_context_primary(device);
+    if (!f->nested) tn_serve_marks_context_ends(tn_context_number(f->handle));
     rec_ctx_end_begin(f, f->handle, device);
 }
 
@@ -77,6 +79,7 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
 {
     if (!f->handle || f->nested) return;
     if (r != 0) {
+        tn_serve_marks_context_stays(tn_context_number(f->handle), f->handle);
         rec_ctx_end_done(f, 1, f->handle);
         return;
     }
@@ -85,6 +88,7 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
         int active = 1;
         if (!tn_real.cuDevicePrimaryCtxGetState || tn_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != 0) active = 1;
         if (active) {
+            tn_serve_marks_context_stays(tn_context_number(f->handle), f->handle);
             context_event(f, what, tn_context_of(f, f->handle, device), f->handle);
             rec_ctx_end_done(f, 1, f->handle);
             return;
@@ -99,12 +103,14 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
 void rec_ctx_destroy_begin(tn_hook_frame *f, void *context)
 {
     rec_begin(f);
+    if (!f->nested) tn_serve_marks_context_ends(tn_context_number(context));
     rec_ctx_end_begin(f, context, -1);
 }
 
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
 {
     if (r == 0 && context && !f->nested) context_dies(f, TN_CTX_DESTROY, context);
+    else if (!f->nested) tn_serve_marks_context_stays(tn_context_number(context), context);
     rec_ctx_end_done(f, r != 0, context);
 }
 

@@ -119,6 +119,13 @@ static void unreadable(tn_hook_frame *f, const void *exec, uint64_t nodes)
     tn_journal_commit(e, TN_EV_GRAPH_NODE);
 }
 
+/* A part of a graph: it may record events, too. */
+static void unreadable_graph(tn_hook_frame *f, const void *exec, uint64_t nodes)
+{
+    tn_serve_events_end();
+    unreadable(f, exec, nodes);
+}
+
 /* Every aligned word of every parameter that lies in a live block counts: parameters may be structs with pointers inside.
  * Where the driver does not tell the parameters' sizes, the node is unreadable. */
 static void kernel_parameters(tn_hook_frame *f, const void *exec, CUfunction function, CUkernel kernel, void **params)
@@ -179,7 +186,7 @@ static void read_node(tn_hook_frame *f, const void *exec, CUgraphNode node, int 
     CUDA_MEMSET_NODE_PARAMS m;
     CUgraph child;
     if (!tn_real.cuGraphNodeGetType || tn_real.cuGraphNodeGetType(node, &type) != 0) {
-        unreadable(f, exec, 1);
+        unreadable_graph(f, exec, 1);
         return;
     }
     switch (type) {
@@ -199,7 +206,7 @@ static void read_node(tn_hook_frame *f, const void *exec, CUgraphNode node, int 
     case CU_GRAPH_NODE_TYPE_GRAPH:
         if (depth < DEPTH_MAX && tn_real.cuGraphChildGraphNodeGetGraph && tn_real.cuGraphChildGraphNodeGetGraph(node, &child) == 0)
             read_nodes(f, exec, child, depth + 1);
-        else unreadable(f, exec, 1);
+        else unreadable_graph(f, exec, 1);
         break;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         memop_node(f, exec, node);
@@ -208,7 +215,7 @@ static void read_node(tn_hook_frame *f, const void *exec, CUgraphNode node, int 
         unreadable(f, exec, 1);
         break;
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: /* by every launch, out of sight */
-        if (tn_serving_marks) tn_marks_events_end(tn_serving_marks);
+        tn_serve_events_end();
         break;
     default: /* empty, event, semaphore, host and memory nodes hold no address of a block */
         break;
@@ -220,16 +227,16 @@ static size_t read_nodes(tn_hook_frame *f, const void *exec, CUgraph graph, int 
     /* The driver fills an array of ours; a page at a time is not offered, so it stands on anonymous memory. */
     size_t count = 0;
     if (!tn_real.cuGraphGetNodes || tn_real.cuGraphGetNodes(graph, NULL, &count) != 0) {
-        unreadable(f, exec, 0);
+        unreadable_graph(f, exec, 0);
         return 0;
     }
     size_t total = count;
     if (count > NODES_MAX) {
-        unreadable(f, exec, count - NODES_MAX);
+        unreadable_graph(f, exec, count - NODES_MAX);
         count = NODES_MAX;
     }
     CUgraphNode *nodes = count ? tn_pages(count * sizeof *nodes) : NULL;
-    if (count && !nodes) unreadable(f, exec, count);
+    if (count && !nodes) unreadable_graph(f, exec, count);
     size_t filled = count;
     if (nodes && tn_real.cuGraphGetNodes(graph, nodes, &filled) == 0)
         for (size_t i = 0; i < filled && i < count; i++) read_node(f, exec, nodes[i], depth);

@@ -253,7 +253,7 @@ void tn_record_free(tn_hook_frame *f, int r, void *stream)
         tn_journal_commit(e, TN_EV_FREE);
     }
     if (r != 0 || stream != TN_STREAM_NONE || !f->freed_known || !waits_natively(f->freed.kind) || tn_is_served(&f->freed)) return; /* a tier takes a block back without a wait */
-    if (tn_serving_marks) tn_serve_told_wait(f, TN_WAIT_FREE, c.number, 0, 0);
+    tn_serve_wait(f, TN_WAIT_FREE, c.number, 0, 0);
     e = tn_event_new(f, tn_stamp());
     if (!e) return;
     e->kind = TN_WAIT_FREE;

@@ -75,13 +75,13 @@ static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint6
 
 /* Calls of one thread into one stream with nothing between them are one event with a count and two times: a serving
  * engine launches 10^5 kernels a second, and the planner only asks whether the stream had work. */
-void rec_work(tn_hook_frame *f, int r, int what, void *stream)
+static void work(tn_hook_frame *f, int r, int what, void *stream, int is_done)
 {
     if (r != 0) return;
     uint64_t generation = atomic_load(&tn_hot_page->generation); /* before all that it stands for is asked */
-    uint64_t now = tn_stamp(), capturing = rec_captures() != 0;
+    uint64_t now = tn_serve_stamp(), capturing = rec_captures() != 0;
     uint32_t number = tn_stream_number(f, stream);
-    if (tn_serving_marks) tn_serve_told_work(f, number, now);
+    if (!is_done) tn_serve_work(f, number, stream, now);
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
         last->aux = f->thread->stamp = now;
@@ -102,6 +102,8 @@ void rec_work(tn_hook_frame *f, int r, int what, void *stream)
     tn_journal_commit(e, TN_EV_WORK);
     keep_for_launches(f, e, stream, generation);
 }
+
+void rec_work(tn_hook_frame *f, int r, int what, void *stream) { work(f, r, what, stream, 0); }
 
 void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream)
 {
@@ -197,7 +199,7 @@ static void wait_event(tn_hook_frame *f, int what, uint32_t ctx, uint32_t stream
 {
     int again;
     uint64_t now = tn_stamp();
-    if (tn_serving_marks) tn_serve_told_wait(f, what, ctx, stream, event);
+    tn_serve_wait(f, what, ctx, stream, event);
     if (merged(f, what, ctx, stream, event, now, &again)) return;
     tn_event *e = tn_event_new(f, now);
     if (!e) return;
@@ -223,14 +225,13 @@ void rec_copy(tn_hook_frame *f, int r, uint64_t dst, uint64_t src, int write, vo
 {
     if (r != 0) return;
     first_write(f, dst, src, write);
-    rec_work(f, r, write == TN_WRITE_MEMSET ? TN_WORK_MEMSET : TN_WORK_COPY, stream);
-    if (!sync) return;
-    /* Only a copy that ends in host memory is certain to have waited for the stream's work. */
+    /* Only a copy that ends in host memory is certain to have waited for the stream's work, and to be done itself. */
     tn_entry e;
-    int to_host = write == TN_WRITE_D2H;
-    if (write == TN_WRITE_AUTO && !f->nested)
+    int to_host = sync && write == TN_WRITE_D2H;
+    if (sync && write == TN_WRITE_AUTO && !f->nested)
         to_host = tn_ledger_find(TN_SPACE_ADDRESS, dst, &e) ? e.kind == TN_KIND_PINNED || e.kind == TN_KIND_REGISTERED
                                                             : !tn_ledger_find(TN_SPACE_MAPPING, dst, &e) && !is_device_pointer(dst);
+    work(f, r, write == TN_WRITE_MEMSET ? TN_WORK_MEMSET : TN_WORK_COPY, stream, to_host);
     if (to_host) wait_event(f, TN_WAIT_COPY, tn_context_current(f).number, tn_stream_number(f, stream), 0);
 }
 
@@ -269,7 +270,7 @@ void rec_stream_destroy_begin(tn_hook_frame *f, void *stream)
 void rec_stream_destroy(tn_hook_frame *f, int r)
 {
     if (r == 0) f->thread->told++;
-    if (tn_serving_marks && r == 0 && f->stream) tn_marks_stream_ended(tn_serving_marks, f->stream);
+    if (r == 0) tn_serve_stream_ended(f->stream);
     if (r != 0) tn_stream_back(f->handle, f->stream);
     else if (f->stream) rec_capture_gone(f->stream);
     tn_event *e = r == 0 && f->stream ? tn_event_new(f, f->begun) : NULL;
@@ -280,26 +281,41 @@ void rec_stream_destroy(tn_hook_frame *f, int r)
     tn_journal_commit(e, TN_EV_STREAM);
 }
 
-void rec_event_begin(tn_hook_frame *f, const void *event)
-{
-    if (tn_serving_marks) tn_serve_event_begins(f, (uint64_t)event);
-}
+void rec_event_begin(tn_hook_frame *f, const void *event, int external) { tn_serve_record_begin(f, event, external); }
 
 void rec_join_begin(tn_hook_frame *f)
 {
     if (tn_serving_marks) f->begun = tn_stamp();
 }
 
+void rec_event_made(tn_hook_frame *f, int r, const void *event)
+{
+    if (r == 0) tn_serve_event_fresh(f, event);
+}
+
 void rec_event_destroy_begin(tn_hook_frame *f, const void *event)
 {
     rec_begin(f);
-    if (tn_serving_marks) tn_marks_event_destroyed(tn_serving_marks, (uint64_t)event);
+    tn_serve_event_fresh(f, event);
 }
 
-static void tell_marks(tn_hook_frame *f, int r, tn_event_type type, const void *event, uint32_t ctx, uint32_t stream, int captured)
+void rec_event_shared(const void *event) { tn_serve_event_shared(event); }
+
+/* A launch may record an event when it begins or ends, in no order that a record of its stream would have. */
+CUstream rec_config_stream(const CUlaunchConfig *config)
 {
-    if (type == TN_EV_EVENT_RECORD) tn_serve_event_recorded(f, r, (uint64_t)event, stream, captured);
-    else if (r == 0 && !captured) tn_serve_told_join(f, ctx, stream, (uint64_t)event);
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) tn_serve_event_shared(a->value.programmaticEvent.event);
+        else if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) tn_serve_event_shared(a->value.launchCompletionEvent.event);
+    }
+    return config->hStream;
+}
+
+static void serve_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, uint32_t ctx, uint32_t number, void *stream)
+{
+    if (type == TN_EV_EVENT_RECORD) tn_serve_record_end(f, r, event, number, stream);
+    else if (r == 0) tn_serve_join(f, ctx, number, stream, event);
 }
 
 static void event_of(tn_hook_frame *f, tn_event_type type, const void *event, uint32_t ctx, uint32_t stream)
@@ -315,15 +331,15 @@ static void event_of(tn_hook_frame *f, tn_event_type type, const void *event, ui
 
 void rec_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *stream)
 {
-    uint32_t number = r == 0 || tn_serving_marks ? tn_stream_number(f, stream) : 0;
-    if (tn_serving_marks) tell_marks(f, r, type, event, 0, number, r == 0 && rec_captures() && rec_is_capturing(stream));
+    uint32_t number = r == 0 ? tn_stream_number(f, stream) : 0;
+    if (TN_SERVES()) serve_event(f, r, type, event, 0, number, stream);
     if (r == 0) event_of(f, type, event, 0, number);
 }
 
 void rec_ctx_event(tn_hook_frame *f, int r, tn_event_type type, const void *event, void *context)
 {
-    uint32_t number = tn_context_of(f, context, (int)TN_DEVICE_NONE).number;
-    if (tn_serving_marks) tell_marks(f, r, type, event, number, 0, 0);
+    uint32_t number = r == 0 ? tn_context_of(f, context, (int)TN_DEVICE_NONE).number : 0;
+    if (TN_SERVES()) serve_event(f, r, type, event, number, 0, TN_STREAM_NONE);
     if (r == 0) event_of(f, type, event, number, 0);
 }
 

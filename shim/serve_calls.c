@@ -181,7 +181,7 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
         tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx, &uncovered);
     } else {
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
-        tn_work_set_add(&uncovered, &work, tn_marks_of_stream(tn_serving_marks, tn_stream_number(f, stream)));
+        tn_work_set_add(&uncovered, &work, tn_serve_stream_mark(f, stream));
     }
     if (f->freed.kind == TN_KIND_ASYNC) tn_serve_pooled(f->freed.device, f->freed.bytes, stream != TN_STREAM_NONE ? TN_POOLED_FREED : TN_POOLED_FREED_PLAINLY);
     tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};

@@ -350,6 +350,24 @@ START_TEST(a_record_or_a_join_in_the_legacy_stream_is_what_others_come_after)
 }
 END_TEST
 
+START_TEST(so_is_one_in_a_legacy_stream_that_found_no_place)
+{
+    tn_marks_destroy(&m);
+    m = marks_new(2, 8, NULL, NULL);
+    tn_marks_stream(m, 1, 2, 0);
+    tn_marks_stream(m, 1, 5, 0);
+    tn_marks_stream(m, 1, 1, TN_MARKS_LEGACY);
+    ck_assert(!tn_marks_knows(m, 1));
+    tn_marks_work(m, 1, 5, tick());
+    record(m, E, 1);
+    tn_work_mark mark = tn_marks_of_stream(m, 2);
+    tn_marks_waited_stream(m, 2, tick());
+    ck_assert(!is_done(m, mark));
+    tn_marks_waited_stream(m, 5, tick());
+    ck_assert(is_done(m, mark));
+}
+END_TEST
+
 START_TEST(a_join_of_a_whole_context_is_work_of_each_of_its_streams)
 {
     tn_work_mark four = work(4);
@@ -409,6 +427,7 @@ int main(void)
     tcase_add_test(t, an_event_takes_along_what_its_stream_had_joined_before);
     tcase_add_test(t, a_join_that_finds_no_room_is_forgotten_and_the_oldest_goes);
     tcase_add_test(t, a_record_or_a_join_in_the_legacy_stream_is_what_others_come_after);
+    tcase_add_test(t, so_is_one_in_a_legacy_stream_that_found_no_place);
     tcase_add_test(t, a_join_of_a_whole_context_is_work_of_each_of_its_streams);
     tcase_add_test(t, a_place_that_changes_hands_keeps_no_join);
     suite_add_tcase(s, t);
