@@ -121,6 +121,9 @@ START_TEST(a_record_without_its_beginning_counts_for_nothing)
     tn_marks_event_recorded(m, E, answer, 3, 0, tick());
     wait_event(E);
     ck_assert(!is_done(m, mark));
+    tn_marks_stream(m, 1, 4, TN_MARKS_NONBLOCKING);
+    join(m, 1, 4, E);
+    ck_assert(!is_done(m, tn_marks_of_stream(m, 4)));
 }
 END_TEST
 
