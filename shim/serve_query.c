@@ -7,6 +7,7 @@
 #include "shim/record.h"
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
+#include "tiers/backend_pinned.h"
 
 /* What the driver maps is a multiple of this, by the family of memory: its pages, a pool's steps (tests/gpu/golden: mapping_size), the host's pages. */
 static uint64_t mapping_bytes(unsigned kind)
@@ -37,8 +38,10 @@ CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUd
     tn_entry block;
     int found = look(f, address, &block);
     if (found == NOT_OURS) return call(base, bytes, address);
-    /* The driver's own checks of context and end first, at an address that it knows. */
-    CUresult r = call(NULL, NULL, address);
+    /* The driver's own checks of context and end first, at an address that it knows; asked for nothing it checks nothing. */
+    CUdeviceptr arena;
+    size_t arena_bytes;
+    CUresult r = call(&arena, &arena_bytes, address);
     if (r != 0 || found == DEAD) return r != 0 ? r : CUDA_ERROR_NOT_FOUND;
     if (base) *base = block.addr;
     if (bytes) *bytes = block.bytes;
@@ -127,9 +130,13 @@ CUresult tn_serve_cuMemHostUnregister(tn_hook_frame *f, CUresult (*call)(void *)
     return call(f->freed_known ? address : as_known(f, address));
 }
 
+/* Seen on an H200: of a place within pinned memory the driver does not say that it is portable. */
 CUresult tn_serve_cuMemHostGetFlags(tn_hook_frame *f, CUresult (*call)(unsigned *, void *), unsigned *flags, void *address)
 {
-    return call(flags, as_known(f, address));
+    tn_entry block;
+    CUresult r = call(flags, as_known(f, address));
+    if (r == 0 && flags && look(f, (uint64_t)(uintptr_t)address, &block) == LIVE) *flags |= (uint32_t)block.extra & TN_PINNED_FLAGS;
+    return r;
 }
 
 CUresult tn_serve_cuMemHostGetDevicePointer_v2(tn_hook_frame *f, CUresult (*call)(CUdeviceptr *, void *, unsigned), CUdeviceptr *out, void *address,
