@@ -6,6 +6,7 @@
 #include "shim/identity.h"
 #include "shim/map.h"
 #include "shim/record.h"
+#include "shim/serve.h"
 #include "shim/serve_calls.h"
 #include "shim/serve_info.h"
 
@@ -125,6 +126,7 @@ void rec_export(tn_hook_frame *f, int r, int what, uint64_t addr, uint64_t value
 
 void rec_peer(tn_hook_frame *f, int r, int what, uint64_t peer, uint64_t device)
 {
+    if (tn_serving && r == 0 && what != TN_PEER_DISABLE) tn_serve_peers();
     simple(f, r, TN_EV_PEER, what, peer, device, 0);
 }
 

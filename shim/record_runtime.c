@@ -12,6 +12,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/record_memory.h"
+#include "shim/serve.h"
 
 /* Bit k: calls of copy k were seen that reached the driver past us; the highest one: of a runtime that is no copy we know. */
 static _Atomic uint32_t out_of_sight;
@@ -36,6 +37,7 @@ static void past_us(tn_hook_frame *f)
     if (!tn_real.cuCtxGetCurrent) tn_driver_bind(NULL, NULL);
     if (atomic_load_explicit(&out_of_sight, memory_order_relaxed) & bit || f->nested) return;
     if (!(atomic_fetch_or(&out_of_sight, bit) & bit)) say_out_of_sight(rt);
+    if (tn_serving) tn_serve_stop();
 }
 
 /* Whether refusals may have gone past us as well. */

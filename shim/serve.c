@@ -184,3 +184,16 @@ void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error)
     }
     tn_serve_say(text);
 }
+
+static int stopped, peers;
+
+void tn_serve_stop(void)
+{
+    if (!__atomic_exchange_n(&stopped, 1, __ATOMIC_RELAXED))
+        tn_coverage(TN_COV_TURNED_OFF, "serving by the plan, from here on: a runtime's calls pass the hooks by, and nobody knows when its work is done");
+}
+
+int tn_serve_is_stopped(void) { return __atomic_load_n(&stopped, __ATOMIC_RELAXED); }
+
+void tn_serve_peers(void) { __atomic_store_n(&peers, 1, __ATOMIC_RELAXED); }
+int tn_serve_has_peers(void) { return __atomic_load_n(&peers, __ATOMIC_RELAXED); }

@@ -32,6 +32,12 @@ const tn_serve_section *tn_serve_section_of(uint8_t device);
 /* The plan's row for a site, TN_SERVE_NO_ROW. */
 uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site);
 /* Whether a planned request may go to the driver where the arenas could not be had (TENURE_MISFIT=native), and where they have no place for it. */
+/* Work is enqueued where no hook sees it: from now on nothing more is handed out, for nobody knows when it is done. Frees go on. */
+void tn_serve_stop(void);
+int tn_serve_is_stopped(void);
+/* Peers reach this process's blocks: what is freed waits for the work of every context. */
+void tn_serve_peers(void);
+int tn_serve_has_peers(void);
 /* One sentence on standard error and in the journal. */
 void tn_serve_say(const char *text);
 /* Says once what the device could not hold. */

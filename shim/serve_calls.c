@@ -75,7 +75,7 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
 {
     tn_context c = tn_context_current(f);
     const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
-    if (!s || is_capturing(f, stream)) return DRIVER;
+    if (!s || tn_serve_is_stopped() || is_capturing(f, stream)) return DRIVER;
     uint32_t site = tn_frame_site(f), index = tn_serve_row(s, site);
     if (index == TN_SERVE_NO_ROW) return not_here(f, TN_ROUTE_UNPLANNED);
     const tn_plan_row *row = &s->plan->rows[index];
@@ -178,7 +178,7 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
             tn_work all = tn_marks_work_table(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx);
             (void)(all.table->wait(all.self, all.table->all(all.self)) == TN_MEM_OK);
         }
-        tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED ? 0 : f->freed.ctx, &uncovered);
+        tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED || tn_serve_has_peers() ? 0 : f->freed.ctx, &uncovered);
     } else {
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
         tn_work_set_add(&uncovered, &work, tn_serve_stream_mark(f, stream));

@@ -86,6 +86,7 @@ void core_self_check(void)
     require(first != NULL && second == first + 1024, "arena does not bump by aligned sizes");
     require(arena_take(&a, KIB(64)) == NULL, "arena gives more than it has");
     CU_CHECK(cudaMemcpy(second, one.data, 512, cudaMemcpyDeviceToDevice));
+    CU_CHECK(cudaDeviceSynchronize()); /* within the device it returns before it is done, and what reads it is another stream */
 
     pool_open(&p, KIB(8), 16);
     int x = pool_take(&p);
