@@ -191,8 +191,9 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
 
 enum { LOST = 2 };
 
-/* The hook has taken the block out of the ledger before this, and puts it back where the answer is not 0. LOST: freed, as far as the program can tell. 1 with the answer in *r: the address is ours to free, or to refuse. While a capture is active the callers
- * free nothing by the driver first, which it refuses, ending the capture, where it would refuse the free of a block. */
+/* The hook has taken the block out of the ledger before this, and puts it back where the answer is not 0. LOST: freed, as far as the program can
+ * tell. 1 with the answer in *r: the address is ours to free, or to refuse. While a capture is active the callers free nothing by the driver
+ * first, which it refuses, ending the capture, where it would refuse the free of a block. */
 static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUresult *r)
 {
     if (f->nested) { /* the handler came into a hook: the block stays where it is, lost to its tier */

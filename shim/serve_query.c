@@ -110,7 +110,8 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
     if (*(const unsigned *)value) (void)tn_map_add(&synchronous, block.addr, block.tsc, &one);
     else (void)tn_map_remove(&synchronous, block.addr, block.tsc, NULL);
     char text[160];
-    snprintf(text, sizeof text, "SYNC_MEMOPS was set on a served block of site %u: copies in its whole arena are synchronous; give the site the rule native", block.site);
+    snprintf(text, sizeof text, "SYNC_MEMOPS was set on a served block of site %u: copies in its whole arena are synchronous; give the site the "
+             "rule native", block.site);
     tn_coverage(TN_COV_NOTE, text);
     *f->thread->error = f->errno_in;
     f->thread->busy = 0;
