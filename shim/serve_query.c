@@ -109,7 +109,7 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
     uint64_t one = 1;
     if (*(const unsigned *)value) (void)tn_map_add(&synchronous, block.addr, block.tsc, &one);
     else (void)tn_map_remove(&synchronous, block.addr, block.tsc, NULL);
-    char text[160];
+    char text[200];
     snprintf(text, sizeof text, "SYNC_MEMOPS was set on a served block of site %u: copies in its whole arena are synchronous; give the site the "
              "rule native", block.site);
     tn_coverage(TN_COV_NOTE, text);
