@@ -113,12 +113,17 @@ static void print_packed(const tn_plan_section *s, FILE *out)
     }
 }
 
-/* The largest first, of equals the first. */
+static int is_varying(const tn_plan_row *row)
+{
+    return row->varies && row->discipline != TN_D_NATIVE && !row->headroom && !row->room.given;
+}
+
+/* The largest first, of equals the first. It looks at all of them: for few. */
 static const tn_plan_row *next_varying(const tn_plan_section *s, const tn_plan_row *before)
 {
     const tn_plan_row *next = NULL;
     for (const tn_plan_row *row = s->rows; row < s->rows + s->row_count; row++) {
-        if (!row->varies || row->discipline == TN_D_NATIVE || row->headroom || row->room.given)
+        if (!is_varying(row))
             continue;
         if (before && (row->largest > before->largest || (row->largest == before->largest && row <= before)))
             continue;
@@ -133,8 +138,8 @@ static void print_varying(const tn_plan_section *s, FILE *out)
     enum { SHOWN = 5 };
     uint64_t count = 0;
     char words[96], a[32];
-    for (const tn_plan_row *row = NULL; (row = next_varying(s, row)) != NULL; count++)
-        ;
+    for (size_t i = 0; i < s->row_count; i++)
+        count += is_varying(&s->rows[i]) != 0;
     if (count)
         fprintf(out, "  %" PRIu64 " site%s ask%s for other sizes each time and hold%s what was seen%s:\n", count, count == 1 ? "" : "s", count == 1 ? "s" : "",
                 count == 1 ? "s" : "", count > SHOWN ? ", the largest" : "");
