@@ -1,5 +1,7 @@
 #!/bin/bash
-# A plan of 10 million events within 1 GiB of data segment, which holds every anonymous page, and in under 5 s of processor time.
+# A plan of 10 million events within 1 GiB of data segment, which holds every anonymous page, and in 5 s of processor time on a quiet machine
+# (docs/MEASUREMENTS.md has the figure). The bound here is half as much again: on shared machines the same program was seen to take
+# 4.3 and 6.7 s within two minutes.
 # shellcheck source=tests/cli/check.sh
 . "$1"
 TENURE=$(readlink -f "$2")
@@ -9,7 +11,7 @@ cd "$WORK" || exit 1
 
 # A busy machine is no quiet one: making the journal takes under 1.5 s of processor time there, and where it takes longer the limit is
 # longer in proportion.
-MAX_CPU_MS=5000
+MAX_CPU_MS=7500
 MAKE_CPU_MS=1500
 
 run "$MEASURE" figures "$MAKE_BIG" run 10000000 10000 300
