@@ -133,6 +133,7 @@ void tn_serve_start(tn_journal *journal)
     strict = is_set("TENURE_STRICT", "1");
     free_waits = is_set("TENURE_FREE_WAITS", "1");
     budget = bytes_of("TENURE_BUDGET");
+    if (!budget && secure_getenv("TENURE_BUDGET")) tn_serve_say("TENURE_BUDGET is no whole number of bytes from 1 on: the plan's own budget holds, if it has one");
     if (!budget) budget = plan->budget;
     misfit_native = is_set("TENURE_MISFIT", "native");
     if (tn_site_keys_start() != 0 || tn_serve_marks_start() != 0) {

@@ -133,9 +133,8 @@ CUresult tn_serve_cuMemAllocAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr
 }
 
 /* Pinned memory comes zeroed from the driver, as far as anybody has seen; so does ours. */
-static CUresult pinned(tn_hook_frame *f, int became, void *address, void **out, size_t bytes)
+static CUresult pinned(int became, void *address, void **out, size_t bytes)
 {
-    (void)f;
     *out = became == SERVED ? memset(address, 0, bytes) : NULL;
     return became == SERVED ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -145,7 +144,7 @@ CUresult tn_serve_cuMemHostAlloc(tn_hook_frame *f, CUresult (*call)(void **, siz
     void *address;
     if (f->nested || !out || !bytes || flags >= TN_PLACE_PINNED_SETS) return call(out, bytes, flags);
     int became = allocate(f, TN_FAMILY_PINNED, flags, bytes, TN_STREAM_NONE, &address);
-    return became == DRIVER ? call(out, bytes, flags) : pinned(f, became, address, out, bytes);
+    return became == DRIVER ? call(out, bytes, flags) : pinned(became, address, out, bytes);
 }
 
 CUresult tn_serve_cuMemAllocHost_v2(tn_hook_frame *f, CUresult (*call)(void **, size_t), void **out, size_t bytes)
@@ -153,7 +152,7 @@ CUresult tn_serve_cuMemAllocHost_v2(tn_hook_frame *f, CUresult (*call)(void **, 
     void *address;
     if (f->nested || !out || !bytes) return call(out, bytes);
     int became = allocate(f, TN_FAMILY_PINNED, 0, bytes, TN_STREAM_NONE, &address);
-    return became == DRIVER ? call(out, bytes) : pinned(f, became, address, out, bytes);
+    return became == DRIVER ? call(out, bytes) : pinned(became, address, out, bytes);
 }
 
 /* ---- frees */

@@ -35,6 +35,7 @@ int tn_serve_keep(const tn_serve_kept *block)
         if (!kept) kept = tn_pages(KEPT_MAX * sizeof *kept);
         /* Where there is no room it stays a live block of the tier for good: lost, and nobody's data. */
         if (kept && kept_count < KEPT_MAX) kept[kept_count++] = *block;
+        else tn_coverage(TN_COV_NOTE, "more blocks were freed while graphs were captured and not read than are kept: what those beyond had is lost to their tiers");
         done = 1;
     }
     tn_lock_release(&kept_lock);
@@ -89,7 +90,9 @@ void tn_serve_graph_holds(const void *exec, const tn_entry *block)
     if (!holds) holds = tn_pages(HOLDS_MAX * sizeof *holds);
     int known = 0;
     for (uint32_t i = hold_count; i > 0 && holds && holds[i - 1].exec == exec && !known; i--) known = holds[i - 1].address == address;
-    if (holds && !known && hold_count < HOLDS_MAX && tn_place_hold(place, row, address) == TN_MEM_OK)
+    if (!known && (!holds || hold_count == HOLDS_MAX))
+        tn_coverage(TN_COV_NOTE, "graphs hold more served blocks than are kept: addresses of those beyond may go to other sites once they are freed");
+    else if (!known && tn_place_hold(place, row, address) == TN_MEM_OK)
         holds[hold_count++] = (struct hold){exec, place, address, row};
     tn_lock_release(&holds_lock);
 }

@@ -1,3 +1,4 @@
+/* What the marks are told by the hooks, and how contexts are waited for. */
 #include "shim/serve_marks.h"
 
 #include <stdatomic.h>

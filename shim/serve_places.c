@@ -246,7 +246,10 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
 {
     *misfit = 0;
     context_place *p = find(c.number);
-    if (!p && !(p = claim(c.number))) return NULL;
+    if (!p && !(p = claim(c.number))) {
+        tn_coverage(TN_COV_NOTE, "more contexts had planned requests than are served: later ones are the driver's");
+        return NULL;
+    }
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
     if (__builtin_expect(state == READY, 1)) return p->place;
     /* What acquires may wait and would end a capture. */
