@@ -7,6 +7,7 @@
 #include "planner/bump.h"
 #include "planner/layout.h"
 #include "planner/regions.h"
+#include "planner/room_threads.h"
 #include "planner/simulate.h"
 #include "planner/stacks.h"
 
@@ -332,6 +333,8 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
 {
     uint8_t *open = calloc(s->unit_count + 1, 1), *chosen = calloc(s->unit_count + 1, 1);
     tn_error error = open && chosen ? tn_simulate_units(s) : TN_E_NOMEM;
+    if (error == TN_OK && options && options->for_threads)
+        error = tn_room_for_threads(s);
     for (size_t i = 0; i < s->unit_count && error == TN_OK; i++) {
         tn_unit *u = &s->units[i];
         u->held = (u->flags & TN_LF_HELD) != 0;

@@ -10,13 +10,14 @@
 /* What a rule says of a site: TN_D_COUNT nothing, else the discipline; *rule receives the rule's text for the plan, borrowed. */
 typedef tn_discipline (*tn_rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
 
-/* The room that rules give a site; `room` is all zero before. */
+/* Joins the room that rules give a site to `room`. */
 typedef void (*tn_room_of)(void *user, const tn_trace *trace, uint32_t site, tn_room *room);
 
 typedef struct tn_classify_options {
     tn_rule_of rule_of; /* NULL: no rules */
     tn_room_of room_of; /* likewise */
     void *user;
+    int for_threads;    /* tn_room_for_threads beside what rules give */
 } tn_classify_options;
 
 /* Simulates the section's units and decides each. TN_E_NOMEM. */

@@ -288,7 +288,8 @@ static tn_error make_section(tn_plan *plan, const tn_section *s, const tn_plan_o
 tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_plan **out, char message[TN_PLAN_MESSAGE])
 {
     tn_sections sections = {0};
-    tn_classify_options classify = {.rule_of = options->rule_of, .room_of = options->room_of, .user = options->user};
+    tn_classify_options classify = {.rule_of = options->rule_of, .room_of = options->room_of, .user = options->user,
+                                    .for_threads = options->headroom != 0};
     *out = NULL;
     message[0] = 0;
     tn_plan *plan = tn_plan_new();

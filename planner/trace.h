@@ -43,7 +43,7 @@ typedef struct tn_life {
     uint8_t first_write;         /* TN_WRITE_*, 0: none seen */
     uint8_t write_phase;
     uint8_t flags;               /* TN_LF_* */
-    uint8_t unused;
+    uint8_t thread;              /* that took it: its number in the journal, 255: that or a larger one */
 } tn_life;
 
 /* Stream `to` waited at position `at` for what stream `from` had been given up to position `upto`. */

@@ -121,6 +121,65 @@ START_TEST(an_engines_arena_grows_with_headroom)
 }
 END_TEST
 
+/* Three loaders with a staging block each: `overlap` of them are there at once. */
+static void loaders(unsigned overlap)
+{
+    for (unsigned k = 0; k < 3; k++) {
+        p.thread = k + 1;
+        take(&p, PINNED, 1, address(k), 262144);
+        take(&p, DEVICE, 2, address(8 + k), 1 << 20);
+        if (k + 1 >= overlap) {
+            p.thread = 7; /* whoever frees it, the block counts for the thread that took it */
+            give(&p, PINNED, address(k + 1 - overlap));
+            give(&p, DEVICE, address(8 + k + 1 - overlap));
+            wait_context(&p);
+        }
+    }
+    for (unsigned k = 4 - overlap; k < 3; k++) {
+        give(&p, PINNED, address(k));
+        give(&p, DEVICE, address(8 + k));
+        wait_context(&p);
+    }
+    phase(&p, TN_PHASE_SERVING);
+}
+
+START_TEST(headroom_is_for_threads_that_overlap_more)
+{
+    loaders(_i + 1);
+    plan_it((tn_plan_options){.headroom = 10});
+    is(1, TN_D_T5A);
+    ck_assert_uint_eq(tier_of(TN_D_T5A, TN_FAMILY_PINNED)->capacity, 3 * 262144);
+    if (_i < 2)
+        ck_assert_uint_eq(row_of(1)->room.blocks, 3);
+    ck_assert_uint_eq(section->total / (3 << 20), 1); /* the device's too, whatever its discipline */
+}
+END_TEST
+
+START_TEST(without_headroom_threads_overlap_as_seen)
+{
+    loaders(2);
+    plan_it((tn_plan_options){0});
+    ck_assert_uint_eq(tier_of(TN_D_T5A, TN_FAMILY_PINNED)->capacity, 2 * 262144);
+    ck_assert(!row_of(1)->room.given);
+}
+END_TEST
+
+/* Many threads that take turns are given at most twice as many blocks as were seen at once. */
+START_TEST(threads_that_take_turns_do_not_get_a_block_each)
+{
+    for (unsigned k = 0; k < 40; k++) {
+        p.thread = k % 8 + 1;
+        take(&p, DEVICE, 1, address(k % 2), 1 << 20);
+        if (k >= 1) {
+            give(&p, DEVICE, address((k + 1) % 2));
+            wait_context(&p);
+        }
+    }
+    plan_it((tn_plan_options){.headroom = 10});
+    ck_assert_uint_eq(row_of(1)->room.blocks, 4);
+}
+END_TEST
+
 START_TEST(a_percent_of_less_than_a_hundred_bytes_counts)
 {
     for (unsigned k = 0; k < 3; k++)
@@ -317,6 +376,9 @@ int main(void)
     tcase_add_test(c, tiers_stand_in_their_order_and_add_up);
     tcase_add_test(c, a_stack_for_each_stream_counts_as_often);
     tcase_add_test(c, an_engines_arena_grows_with_headroom);
+    tcase_add_loop_test(c, headroom_is_for_threads_that_overlap_more, 0, 3);
+    tcase_add_test(c, without_headroom_threads_overlap_as_seen);
+    tcase_add_test(c, threads_that_take_turns_do_not_get_a_block_each);
     tcase_add_test(c, without_headroom_there_is_none);
     tcase_add_loop_test(c, the_nearest_use_by_another_is_counted_in_hand_outs, 0, 4);
     tcase_add_test(c, slots_side_by_side_share_nothing);

@@ -18,6 +18,9 @@
  * its free has been passed, so without this its size would depend on timing. */
 static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* All loaders have their staging at the same time: on a busy machine one was through before the last had begun. */
+static pthread_barrier_t all_staged;
+
 struct loader {
     pthread_t thread;
     int id;
@@ -37,6 +40,7 @@ static void *load_shards(void *arg)
     CU_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CU_CHECK(cudaHostAlloc(&staging, KIB(256), cudaHostAllocPortable));
     buf_host(host_name, staging, KIB(256));
+    (void)pthread_barrier_wait(&all_staged);
     for (int i = 0; i < INDEX_SHARDS; i++) {
         void *slot = NULL;
         size_t bytes = KIB(64) * (size_t)(i + 1);
@@ -62,6 +66,8 @@ void weights_scan_index(struct engine *eng)
     int shards = 0;
     int n = feature_on(F_LOADER_THREADS) ? LOADER_THREADS : 0;
 
+    if (n > 0)
+        (void)pthread_barrier_init(&all_staged, NULL, (unsigned)n);
     for (int i = 0; i < n; i++) {
         loaders[i].id = i;
         loaders[i].shards_done = 0;
@@ -74,6 +80,8 @@ void weights_scan_index(struct engine *eng)
         (void)pthread_join(loaders[i].thread, NULL);
         shards += loaders[i].shards_done;
     }
+    if (n > 0)
+        (void)pthread_barrier_destroy(&all_staged);
     if (n > 0)
         behaviour(F_LOADER_THREADS, "threads=%d shards=%d", n, shards);
     CU_CHECK(cudaStreamSynchronize(eng->copy));
