@@ -59,9 +59,3 @@ int tn_discipline_fits(tn_discipline d, tn_family f)
     }
 }
 
-uint64_t tn_native_alignment(tn_family f, uint64_t bytes)
-{
-    if (f == TN_FAMILY_PINNED)
-        return 4096;
-    return f == TN_FAMILY_DEVICE && bytes > (1u << 20) ? 2u << 20 : 512;
-}

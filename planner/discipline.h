@@ -40,11 +40,17 @@ tn_family tn_family_of_kind(uint8_t kind);
 int tn_discipline_fits(tn_discipline d, tn_family f);
 
 /* The alignment that the driver gives a block: 2 MiB to plain device blocks above 1 MiB, else 512 B; 4 KiB to pinned ones. */
-uint64_t tn_native_alignment(tn_family f, uint64_t bytes);
+static inline uint64_t tn_native_alignment(tn_family f, uint64_t bytes)
+{
+    if (f == TN_FAMILY_PINNED)
+        return 4096;
+    return f == TN_FAMILY_DEVICE && bytes > (1u << 20) ? 2u << 20 : 512;
+}
 
+/* `multiple`: a power of two. Stays `n` where the next multiple is beyond 64 bits. */
 static inline uint64_t tn_round_up(uint64_t n, uint64_t multiple)
 {
-    uint64_t over = n % multiple;
+    uint64_t over = n & (multiple - 1);
     return over && n <= UINT64_MAX - (multiple - over) ? n + (multiple - over) : n;
 }
 
