@@ -64,6 +64,8 @@ void rec_ctx_made(tn_hook_frame *f, int device, void *context);     /* after it 
 void rec_ctx_end_begin(tn_hook_frame *f, void *context, int device); /* before one may end; device -1: the current one's */
 void rec_ctx_end_done(tn_hook_frame *f, int still_alive, void *context);
 
+/* Bytes that others had in use on the device before this process's first context there, as the driver counts; 0: none, or NVML did not say. */
+uint64_t rec_charge_baseline(uint8_t device);
 /* Other processes on the device, by NVML, at most once in some seconds: for marks and phases. */
 void rec_charge_neighbours(tn_hook_frame *f, uint8_t device);
 

@@ -15,6 +15,7 @@
 /* NVML's used figure less the driver's, as seen at the same moment; what the two count differs by a constant. */
 static _Atomic int64_t nvml_more[TN_READING_DEVICES];
 static _Atomic int nvml_known[TN_READING_DEVICES];
+static _Atomic uint64_t baseline[TN_READING_DEVICES];
 static _Atomic int after_count;
 static _Atomic int neighbours_told;       /* NVML tells this process of others */
 static _Atomic uint64_t neighbours_asked; /* stamp */
@@ -45,6 +46,8 @@ static void neighbours(tn_hook_frame *f, const tn_nvml_session *s, uint8_t devic
     for (int i = 0; own && i < count; i++)
         charge_event(f, TN_CHARGE_NEIGHBOUR, device, all[i].pid, all[i].bytes, (uint64_t)i, (uint64_t)count, 0);
 }
+
+uint64_t rec_charge_baseline(uint8_t device) { return device < TN_READING_DEVICES ? atomic_load(&baseline[device]) : 0; }
 
 void rec_charge_neighbours(tn_hook_frame *f, uint8_t device)
 {
@@ -100,6 +103,7 @@ static void first_context(tn_hook_frame *f, const tn_reading *r)
     int64_t more = (int64_t)(after - r->used);
     atomic_store(&nvml_more[d], more);
     atomic_store(&nvml_known[d], 1);
+    atomic_store(&baseline[d], before > (uint64_t)more ? before - (uint64_t)more : 0);
     charge_event(f, TN_CHARGE_BASELINE, d, f->before.tsc, before - (uint64_t)more, before, (uint64_t)more, 0);
     charge_event(f, TN_CHARGE_CONTEXT, d, f->before.tsc, before - (uint64_t)more, r->used, flags | (r->quiet ? TN_CHARGE_ALONE : 0u), 0);
 }

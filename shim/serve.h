@@ -56,8 +56,11 @@ extern const tn_metadata tn_serve_metadata; /* pages of our own */
 tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section *s, int *misfit);
 /* Those that a context has, by its number, also after it ended; NULL. */
 tn_place *tn_serve_place_of(uint32_t ctx);
-/* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. */
-void tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
+#define TN_SERVE_POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
+
+/* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. Returns what serving takes in all: both, the
+ * pool's in steps, and what came with the arenas where that could be seen (a stream, page tables of pinned arenas). */
+uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
 /* Whether the address lies in memory of a tier, whoever has it now. */
 int tn_serve_owns(uint64_t addr);
 /* Under whose hook regions come and go on this thread; NULL afterwards. */

@@ -1,6 +1,7 @@
-/* How much memory there is, as a program under a plan is told. Its own account, not the device's: what the driver reports, with the arenas taken out
- * and the blocks in them put in as the driver would have backed them. From the query by which the program sizes its largest pool, what the plan
- * knows will still be claimed is taken off too, so that the same program gets the same number at every start. */
+/* How much memory there is, as a program under a plan is told. Its own account, not the device's: what is in use beyond what others had before it came,
+ * with the arenas taken out and the blocks in them put in as the driver would have backed them. From the query by which the program sizes its largest
+ * pool, the device is not asked any more: what is alive and what the plan knows will still be claimed are taken off the budget, so that the same
+ * program gets the same number at every start. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -8,11 +9,10 @@
 #include "shim/callsite_keys.h"
 #include "shim/real.h"
 #include "shim/record.h"
+#include "shim/record_charge.h"
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
 #include "shim/serve_info.h"
-
-#define POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
 
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
 static TN_HOT_DATA struct { _Atomic uint64_t used, used_high, backed, reserved_high; } pooled[TN_SERVE_DEVICES]; /* bytes of served stream-ordered blocks */
@@ -32,7 +32,7 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
     if (device >= TN_SERVE_DEVICES) return;
     if (what == TN_POOLED_TAKEN) {
         raise(&pooled[device].used_high, bytes + atomic_fetch_add_explicit(&pooled[device].used, bytes, memory_order_relaxed));
-        raise(&pooled[device].reserved_high, up(bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed), POOL_STEP));
+        raise(&pooled[device].reserved_high, up(bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed), TN_SERVE_POOL_STEP));
         return;
     }
     if (what == TN_POOLED_FREED) atomic_fetch_sub_explicit(&pooled[device].used, bytes, memory_order_relaxed);
@@ -41,7 +41,12 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
 
 /* ---- the device */
 
-typedef struct account { const tn_serve_section *section; uint64_t plain, pooled, sized; uint8_t device; } account;
+typedef struct account {
+    const tn_serve_section *section;
+    uint64_t plain, pooled; /* served blocks, as the driver would have backed them */
+    uint64_t live, sized;   /* all blocks; those of the sites that the sizing query sizes */
+    uint8_t device;
+} account;
 
 static int is_sized(const tn_plan_section *s, uint32_t site)
 {
@@ -55,17 +60,19 @@ static int is_sized(const tn_plan_section *s, uint32_t site)
 static int count_block(const tn_entry *e, void *arg)
 {
     account *a = arg;
+    if (e->device == a->device && e->kind == TN_KIND_VMM_HANDLE) a->live += e->bytes;
     if (e->device != a->device || (e->kind != TN_KIND_DEVICE && e->kind != TN_KIND_ASYNC && e->kind != TN_KIND_PITCH)) return 0;
     uint64_t bytes = e->kind == TN_KIND_ASYNC ? up(e->bytes, 512) : up(e->bytes, e->bytes > (1u << 20) ? 2u << 20 : 512);
     int served = tn_is_served(e);
+    a->live += bytes;
     if (served && e->kind == TN_KIND_ASYNC) a->pooled += bytes;
     else if (served) a->plain += bytes;
     if (is_sized(a->section->plan, e->site)) a->sized += bytes;
     return 0;
 }
 
-/* Bytes that this query, and all that follow, may say are free; SIZE_MAX: the plan sets no bound. */
-static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t total)
+/* What this query, if it is the one that sizes the largest pool, and all that follow say is free. UINT64_MAX: that query has not come, or there is none. */
+static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t budget)
 {
     const tn_plan_section *s = a->section->plan;
     if (!s->sizing.known) return UINT64_MAX;
@@ -74,12 +81,13 @@ static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t total)
         atomic_fetch_add(&sizing[a->device].queries, 1) + 1 == s->sizing.ordinal)
         atomic_store(&sizing[a->device].reached, 1);
     if (!atomic_load(&sizing[a->device].reached)) return UINT64_MAX;
-    uint64_t sized = a->sized, rest = s->total;
+    uint64_t sized = a->sized, rest = s->total, own = a->live;
+    for (size_t i = 0; i < s->charge_count; i++) own += s->charges[i].bytes;
     for (size_t i = 0; i < s->row_count; i++)
         for (size_t k = 0; k < s->sizing.sized_count; k++)
             if (s->rows[i].key == s->sizing.sized[k]) rest -= s->rows[i].capacity < rest ? s->rows[i].capacity : rest;
-    uint64_t budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
-    return rest + sized < budget ? budget - rest - sized : 0;
+    if (own < rest + sized) own = rest + sized; /* else more is alive than the plan foresaw */
+    return own < budget ? budget - own : 0;
 }
 
 CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, size_t *), size_t *free_bytes, size_t *total_bytes)
@@ -92,14 +100,14 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
     account a = {.section = c.number ? tn_serve_section_of(c.device) : NULL, .device = c.device};
     if (a.section) {
         uint64_t arenas_plain, arenas_pooled;
-        tn_serve_held(c.device, &arenas_plain, &arenas_pooled);
         tn_ledger_sweep(count_block, NULL, &a);
-        uint64_t used = total - free_now, ours = arenas_plain + up(arenas_pooled, POOL_STEP), theirs = a.plain + up(a.pooled, POOL_STEP);
-        used = (used > ours ? used - ours : 0) + theirs;
-        uint64_t budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
-        uint64_t left = used < budget ? budget - used : 0, most = bound(f, &a, total);
+        uint64_t used = total - free_now, budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
+        uint64_t not_theirs = tn_serve_held(c.device, &arenas_plain, &arenas_pooled) + rec_charge_baseline(c.device);
+        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + up(a.pooled, TN_SERVE_POOL_STEP);
+        if (used < a.live) used = a.live; /* others had more before than now */
+        free_now = bound(f, &a, budget);
+        if (free_now == UINT64_MAX) free_now = used < budget ? budget - used : 0;
         total = budget;
-        free_now = left < most ? left : most;
     }
     *f->thread->error = f->errno_in;
     f->thread->busy = 0;
@@ -148,12 +156,12 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     uint64_t *out = value, plain, arenas;
     tn_serve_held(device, &plain, &arenas);
     int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-    uint64_t ours = is_used ? arenas : up(arenas, POOL_STEP), own = *out > ours ? *out - ours : 0;
+    uint64_t ours = is_used ? arenas : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
     switch (attribute) {
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + atomic_load(&pooled[device].used); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + atomic_load(&pooled[device].backed), POOL_STEP); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + atomic_load(&pooled[device].reserved_high), POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + atomic_load(&pooled[device].backed), TN_SERVE_POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + atomic_load(&pooled[device].reserved_high), TN_SERVE_POOL_STEP); break;
     default: break;
     }
     *f->thread->error = f->errno_in;
@@ -169,6 +177,6 @@ CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     (void)f;
     if (r != 0 || !is_default_pool(pool, &device)) return r;
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, atomic_load(&pooled[device].used));
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(atomic_load(&pooled[device].backed), POOL_STEP));
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(atomic_load(&pooled[device].backed), TN_SERVE_POOL_STEP));
     return r;
 }

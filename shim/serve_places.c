@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "shim/charge_reading.h"
 #include "shim/pages.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -31,6 +32,7 @@ typedef struct context_place {
     _Atomic uint32_t ctx;
     _Atomic int state;
     uint8_t device;
+    uint64_t beside; /* device bytes that acquiring took and no device arena has: the stream, page tables of pinned arenas */
     tn_place *place;
     tn_cuda cuda;
     watched device_memory, async_memory, pinned[TN_PLACE_PINNED_SETS];
@@ -93,9 +95,10 @@ int tn_serve_owns(uint64_t addr)
     return 0;
 }
 
-void tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
+uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
 {
     uint32_t count = atomic_load(&range_count);
+    uint64_t beside = 0;
     *plain = *pooled = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t base = atomic_load(&ranges[i].base), bytes = atomic_load(&ranges[i].bytes);
@@ -103,6 +106,9 @@ void tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
         if (ranges[i].kind == TN_KIND_DEVICE) *plain += tn_round_up(bytes, bytes > (1u << 20) ? 2u << 20 : 512);
         else if (ranges[i].kind == TN_KIND_ASYNC) *pooled += tn_round_up(bytes, 512);
     }
+    for (uint32_t i = 0; i < PLACES && atomic_load_explicit(&places[i].ctx, memory_order_acquire); i++)
+        if (atomic_load_explicit(&places[i].state, memory_order_acquire) == READY && places[i].device == device) beside += places[i].beside;
+    return *plain + tn_round_up(*pooled, TN_SERVE_POOL_STEP) + beside;
 }
 
 /* ---- backends */
@@ -256,8 +262,15 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
     if (state == EMPTY && !rec_captures() && atomic_compare_exchange_strong(&p->state, &state, MAKING)) {
         p->device = c.device;
         frame_now = f;
+        uint64_t plain, pooled, held = tn_serve_held(c.device, &plain, &pooled);
+        tn_reading before, after;
+        int had = tn_reading_take(f, c.device, &before);
         tn_mem_error error = make(p, s->plan);
         frame_now = NULL;
+        if (had && tn_reading_take(f, c.device, &after) && before.quiet && after.quiet && before.others == after.others) {
+            uint64_t grew = after.used > before.used ? after.used - before.used : 0, arenas = tn_serve_held(c.device, &plain, &pooled) - held;
+            p->beside = grew > arenas ? grew - arenas : 0;
+        }
         if (error != TN_MEM_OK) tn_serve_say_misfit(s, error);
         state = error == TN_MEM_OK ? READY : FAILED;
         atomic_store_explicit(&p->state, state, memory_order_release);
