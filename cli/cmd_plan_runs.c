@@ -12,6 +12,7 @@
 #include "cli/plan_arithmetic.h"
 #include "cli/plan_charges.h"
 #include "cli/plan_names.h"
+#include "planner/gap.h"
 #include "planner/import_csv.h"
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
@@ -32,10 +33,10 @@ typedef struct plan_run_options {
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, plan_run_options *o)
 {
-    enum { BUDGET = 256, RULES, HEADROOM, CLASSES, STEPS, SECONDS, DEBUG_DIR, QUIET };
+    enum { BUDGET = 256, RULES, HEADROOM, GAP, CLASSES, STEPS, SECONDS, DEBUG_DIR, QUIET };
     static const struct option options[] = {
         {"budget", required_argument, NULL, BUDGET}, {"rules", required_argument, NULL, RULES}, {"headroom", required_argument, NULL, HEADROOM},
-        {"classes", required_argument, NULL, CLASSES}, {"steps", required_argument, NULL, STEPS}, {"quiet", no_argument, NULL, QUIET},
+        {"classes", required_argument, NULL, CLASSES}, {"gap", required_argument, NULL, GAP}, {"steps", required_argument, NULL, STEPS}, {"quiet", no_argument, NULL, QUIET},
         {"symbol-seconds", required_argument, NULL, SECONDS}, {"debug-dir", required_argument, NULL, DEBUG_DIR},
         {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
     };
@@ -55,6 +56,10 @@ static int parse(int argc, char **argv, plan_run_options *o)
         case HEADROOM:
             if ((code = cli_number("plan", "--headroom", optarg, 1, 1000, &n)) < 0)
                 o->plan.headroom = (uint32_t)n;
+            break;
+        case GAP:
+            if ((code = cli_size("plan", "--gap", optarg, &o->plan.gap)) < 0 && (o->plan.gap == 0 || o->plan.gap > TN_GAP_MAX))
+                code = cli_fail("plan", "--gap takes 1 byte to 1 GiB");
             break;
         case CLASSES:
             if ((code = cli_number("plan", "--classes", optarg, 1, 64, &n)) < 0)
@@ -269,6 +274,7 @@ static int make(plan_run_options *o, char **runs, size_t count)
         cli_fail("plan", "%s", message);
         return error == TN_E_EMPTY ? TN_EXIT_INCONCLUSIVE : TN_EXIT_USAGE;
     }
+    tn_trace_add_gap(trace, o->plan.gap);
     o->names = plan_names_new(trace, &o->symbols);
     if (!o->names)
         cli_fail("plan", "no memory left");

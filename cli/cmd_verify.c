@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/option_value.h"
 #include "cli/plan_names.h"
+#include "planner/gap.h"
 #include "planner/import_csv.h"
 #include "planner/needs.h"
 #include "planner/plan_json.h"
@@ -118,6 +119,7 @@ static int verify_run(verify_options *o, const tn_plan *plan, const char *path, 
         cli_fail("verify", "%s", message);
         return error == TN_E_EMPTY ? TN_EXIT_INCONCLUSIVE : TN_EXIT_USAGE;
     }
+    tn_trace_add_gap(run, plan->gap);
     if (tn_verify(plan, run, name_row, o, &verdict) != TN_OK) {
         code = cli_fail("verify", "no memory left to replay %s", path);
     } else {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "planner/gap.h"
 #include "planner/plan_text.h"
 #include "planner/verify.h"
 
@@ -41,6 +42,7 @@ void tn_record_shadow(const tn_plan *plan, const char *folder, int quiet)
         cli_warn("record", "the run cannot be compared with the plan: %s", message);
         return;
     }
+    tn_trace_add_gap(run, plan->gap);
     if (tn_verify(plan, run, NULL, NULL, &verdict) == TN_OK) {
         write_shadow(plan, run, &verdict, folder, quiet);
         tn_verdict_free(&verdict);

@@ -18,6 +18,13 @@
 #include "ledger/journal_reader.h"
 #include "planner/plan_json.h"
 
+static int is_fill(const char *text)
+{
+    char *end;
+    unsigned long byte = strtoul(text, &end, 0);
+    return strcmp(text, "zero") == 0 || (*text >= '0' && *text <= '9' && !*end && byte <= 255);
+}
+
 int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const char *value)
 {
     int code;
@@ -34,6 +41,18 @@ int tn_run_plan_option(tn_run_plan *p, const char *command, int option, const ch
     case TN_OPT_FREE_WAITS:
         p->free_waits = 1;
         return 0;
+    case TN_OPT_CANARY:
+        p->canary = 1;
+        return 0;
+    case TN_OPT_POISON:
+        p->poison = 1;
+        return 0;
+    case TN_OPT_PIN_REGIONS:
+        p->pin_regions = 1;
+        return 0;
+    case TN_OPT_FILL:
+        p->fill = value;
+        return is_fill(value) ? 0 : cli_fail(command, "--fill takes zero or a byte from 0 to 255, not %s", value);
     default:
         return -1;
     }
@@ -67,6 +86,14 @@ int tn_run_plan_environment(const tn_run_plan *p)
         failed |= setenv("TENURE_STRICT", "1", 1);
     if (p->free_waits)
         failed |= setenv("TENURE_FREE_WAITS", "1", 1);
+    if (p->canary)
+        failed |= setenv("TENURE_CANARY", "1", 1);
+    if (p->poison)
+        failed |= setenv("TENURE_POISON", "1", 1);
+    if (p->fill)
+        failed |= setenv("TENURE_FILL", p->fill, 1);
+    if (p->pin_regions)
+        failed |= setenv("TENURE_PIN_REGIONS", "1", 1);
     if (p->misfit_native)
         failed |= setenv("TENURE_MISFIT", "native", 1);
     if (p->budget)

@@ -132,6 +132,8 @@ typedef enum tn_event_type {
     TN_EV_MARK,         /* kind = TN_MARK_*; addr = id of a STRING record, aux = number of the range, aux2 = TN_CAUSE_* */
     TN_EV_THREAD,       /* kind 1 = first event of a thread, 2 = its end; aux = the kernel's thread id, aux2 = a serial that no other thread of the process has */
     TN_EV_ARENA,        /* memory of a tier of ours came (result 0) or went (result 1): addr, bytes, aux = backed, kind as of an ALLOC, aux2 = TN_ROUTE_* of the tier; ctx, device */
+    TN_EV_CHECK,        /* what a debugging option found at the free of a served block, or at the process's end: kind = TN_CHECK_*; addr, bytes = the block, site = of its free; aux, low
+                         * half = first byte behind its end that was overwritten, high half = how many are; aux2, low half = site of the allocation, high half = TN_CHECK_WAITED ...; ctx, device */
     TN_EV_TYPE_COUNT
 } tn_event_type;
 
@@ -144,7 +146,9 @@ enum {
     TN_ROUTE_CAUSE_SHIFT = 4,     /* four bits: why not, 0 where it was not spilled */
     TN_ROUTE_PLANNED_NATIVE = 1 << 9, /* the plan leaves the site to the driver */
     TN_ROUTE_UNPLANNED = 1 << 10, /* there is a plan for the process and device, and the site is not in it */
-    TN_ROUTE_WAITED = 1 << 11     /* a wait was made before the block was handed out */
+    TN_ROUTE_WAITED = 1 << 11,    /* a wait was made before the block was handed out */
+    TN_ROUTE_CANARY = 1 << 12,    /* a canary stands behind it */
+    TN_ROUTE_NO_CANARY = 1 << 13  /* one was asked for, and there is nothing behind it, or a capture was active */
 };
 static inline uint32_t tn_route_of(uint64_t aux2) { return (uint32_t)(aux2 >> 32); }
 static inline unsigned tn_route_tier(uint32_t route) { return route & TN_ROUTE_TIER; }
@@ -186,6 +190,8 @@ enum { TN_CHARGE_CONTEXT = 1, TN_CHARGE_MODULE, TN_CHARGE_LAUNCH, TN_CHARGE_STRE
        TN_CHARGE_MANAGED, TN_CHARGE_SYNC, TN_CHARGE_READING, TN_CHARGE_BASELINE, TN_CHARGE_POOL, TN_CHARGE_GRAPH_MEMORY,
        TN_CHARGE_FIRST_USE, TN_CHARGE_PEER, TN_CHARGE_NEIGHBOUR, TN_CHARGE_PINNED, TN_CHARGE_ARRAY, TN_CHARGE_NONE = 0 };
 enum { TN_READ_PHASE = 1, TN_READ_MARK, TN_READ_EVENTS, TN_READ_TIME, TN_READ_END }; /* why a reading was taken */
+enum { TN_CHECK_NO_CANARY = 0, TN_CHECK_INTACT, TN_CHECK_OVERWRITTEN, TN_CHECK_NOT_DONE /* neither looked at nor poisoned, as far as asked for */, TN_CHECK_KINDS };
+enum { TN_CHECK_WAITED = 1 /* a wait was made for it */, TN_CHECK_POISONED = 2, TN_CHECK_AT_EXIT = 4 };
 enum { TN_CHARGE_QUIET_BEFORE = 1, TN_CHARGE_QUIET_AFTER = 2, TN_CHARGE_ALONE = 4, TN_CHARGE_NO_BEFORE = 8, TN_CHARGE_BLIND = 16 };
 
 /* Records: variable length, rare, written under the journal's records lock. Strings inside are NUL-terminated. A later record

@@ -90,6 +90,7 @@ typedef struct tn_plan_section {
 typedef struct tn_plan {
     uint64_t budget;           /* 0: none was given */
     uint32_t headroom;         /* percent; 0: none */
+    uint64_t gap;              /* bytes that every placed block has behind it, of which no other has any; in all sizes of the plan */
     uint64_t processes, events; /* what it was made of */
     tn_plan_section *sections; size_t section_count;
     void *memory;              /* plan_memory.c: everything above */

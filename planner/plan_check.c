@@ -189,6 +189,10 @@ tn_error tn_plan_check_in(const tn_plan *plan, const tn_metadata *memory, char m
 {
     check c = {.memory = memory, .message = message};
     message[0] = 0;
+    if (plan->gap > BYTES_MAX) {
+        snprintf(message, TN_PLAN_CHECK_MESSAGE, "gap_bytes: %" PRIu64 " cannot be", plan->gap);
+        return TN_E_FORMAT;
+    }
     for (size_t i = 0; i < plan->section_count && c.error == TN_OK; i++) {
         c.section = &plan->sections[i];
         c.number = i;

@@ -297,6 +297,7 @@ tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_
     if (error == TN_OK) {
         plan->budget = options->budget;
         plan->headroom = options->headroom;
+        plan->gap = options->gap;
         plan->processes = trace->process_count;
         for (size_t i = 0; i < trace->process_count; i++)
             plan->events += trace->processes[i].events;

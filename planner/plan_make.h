@@ -15,6 +15,7 @@ typedef struct tn_plan_options {
     uint64_t steps;            /* of the search for offsets */
     uint32_t classes_an_octave; /* 0: chosen */
     uint32_t headroom;         /* percent, for sites that vary and for T2; 0: as seen */
+    uint64_t gap;              /* that the trace's blocks were given (gap.h), for the plan to say so */
     tn_discipline (*rule_of)(void *user, const tn_trace *trace, uint32_t site, const char **rule);
     void (*room_of)(void *user, const tn_trace *trace, uint32_t site, tn_room *room);
     tn_plan_namer namer;

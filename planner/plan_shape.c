@@ -142,6 +142,7 @@ static const tn_shape section_shape = SHAPE(section_fields, tn_plan_section, 0);
 static const tn_shape_field plan_fields[] = {
     FIELD(U64, tn_plan, budget, "budget", OPTIONAL),
     FIELD(U32, tn_plan, headroom, "headroom_percent", OPTIONAL),
+    FIELD(U64, tn_plan, gap, "gap_bytes", OPTIONAL),
     FIELD(U64, tn_plan, processes, "processes"),
     FIELD(U64, tn_plan, events, "events"),
     ARRAY_OF(ARRAY, tn_plan, sections, section_count, "sections", .shape = &section_shape),

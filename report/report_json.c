@@ -22,6 +22,7 @@ static const struct part {
     {"ranges", tn_json_ranges, NULL},
     {"serving", tn_json_serving, NULL},
     {"routing", tn_json_routing, NULL},
+    {"checks", tn_json_checks, NULL},
     {"sites", NULL, tn_json_write_sites},
     {"growth", tn_json_growth, NULL},
     {"refusals", tn_json_refusals, NULL},

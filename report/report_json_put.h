@@ -40,6 +40,7 @@ json_t *tn_json_phases(tn_report *report);
 json_t *tn_json_marks(tn_report *report);
 json_t *tn_json_ranges(tn_report *report);
 json_t *tn_json_serving(tn_report *report);
+json_t *tn_json_checks(tn_report *report);
 json_t *tn_json_routing(tn_report *report);
 /* `tiers` of a place, and `routing` of a row. */
 json_t *tn_json_tiers(const tn_report *report, uint32_t place);

@@ -119,6 +119,7 @@ struct tn_report {
     struct tn_growth *growth;   /* report_growth.h */
     struct tn_refusals *refusals; /* report_refusals.h */
     struct tn_routing *routing; /* report_routing.h */
+    struct tn_checks *checks;   /* report_checks.h */
     char **texts; size_t text_count; /* what no journal holds */
     tn_stop stop;
     struct tn_devices *devices; /* report_device.h; NULL before the replay */

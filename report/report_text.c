@@ -66,6 +66,7 @@ static void (*const sections[])(tn_report *report, const tn_report_options *opti
     tn_text_phases,
     tn_text_serving,
     tn_text_routing,
+    tn_text_checks,
     tn_text_sites,
     tn_text_growth,
     tn_text_left,

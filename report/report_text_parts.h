@@ -30,6 +30,7 @@ void tn_text_device_account(tn_report *report, uint32_t place, const tn_report_o
 void tn_text_host(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_by(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_phases(tn_report *report, const tn_report_options *options, FILE *out);
+void tn_text_checks(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_routing(tn_report *report, const tn_report_options *options, FILE *out);
 void tn_text_serving(tn_report *report, const tn_report_options *options, FILE *out);
 /* The Python callers of a site, a line each; nothing where it has none. */

@@ -1,6 +1,7 @@
 /* The table of watchers. */
 #include "report/report_watch.h"
 
+#include "report/report_checks.h"
 #include "report/report_device.h"
 #include "report/report_growth.h"
 #include "report/report_refusals.h"
@@ -18,6 +19,7 @@ static const tn_watcher *const watchers[] = {
     &tn_refusals_watcher,
     &tn_device_watcher,
     &tn_routing_watcher,
+    &tn_checks_watcher,
     NULL,
 };
 

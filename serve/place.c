@@ -89,7 +89,7 @@ void tn_place_take(tn_place *p, uint32_t index, size_t bytes, uint32_t stream, u
     *out = (tn_place_answer){0};
     switch (row->tier) {
     case TN_PLACE_NATIVE: break;
-    case TN_PLACE_T1: tn_place_model_take(p, &p->options.section->rows[index], bytes, phase, out); break;
+    case TN_PLACE_T1: tn_place_model_take(p, &p->options.section->rows[index], bytes, phase, may_wait, out); break;
     case TN_PLACE_T2:
     case TN_PLACE_T4: tn_place_bump_take(p, row, bytes, stream, out); break;
     default: tn_place_slots_take(p, row, bytes, stream, may_wait, out); break;
@@ -101,7 +101,7 @@ tn_mem_error tn_place_give(tn_place *p, uint32_t index, void *address, uint32_t 
     const tn_place_row *row = &p->rows[index];
     switch (row->tier) {
     case TN_PLACE_NATIVE: return TN_MEM_E_ARGUMENT;
-    case TN_PLACE_T1: return tn_place_model_give(p, address);
+    case TN_PLACE_T1: return tn_place_model_give(p, address, uncovered);
     case TN_PLACE_T2:
     case TN_PLACE_T4: return tn_place_bump_give(p, row, address, stream, uncovered);
     default: return tn_packed_free(p->slots[row->family][row->flags].packed, address, uncovered);

@@ -37,6 +37,7 @@ typedef struct tn_place_options {
     tn_work work;                          /* of this context */
     tn_work work_everywhere;               /* of all contexts: for pinned blocks */
     const tn_metadata *metadata;           /* NULL: malloc */
+    int pin_regions;                       /* T1's empty regions stay, for the next request that opens one they can be */
 } tn_place_options;
 
 typedef struct tn_place_answer {

@@ -38,8 +38,10 @@ typedef struct tn_place_bump {
 typedef struct tn_place_region {
     tn_region memory;
     size_t capacity;      /* as planned: a backend that gives more must not make the region behave otherwise */
+    size_t room;          /* what was acquired: capacity at first, and no less than that when it is used again */
     size_t mark, live;
-    int leaving;          /* a thread is giving it back */
+    int leaving;          /* a thread is giving it back, or takes it into use again */
+    tn_work_set uncovered; /* of its freed blocks, where it may be used again */
 } tn_place_region;
 typedef struct tn_place_model {
     tn_spin lock;
@@ -101,7 +103,7 @@ TN_MEM_MUST_USE tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row 
 /* ---- place_model.c */
 TN_MEM_MUST_USE tn_mem_error tn_place_model_create(tn_place *p);
 void tn_place_model_destroy(tn_place *p, int forget);
-void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint8_t phase, tn_place_answer *out);
-TN_MEM_MUST_USE tn_mem_error tn_place_model_give(tn_place *p, void *address);
+void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint8_t phase, int may_wait, tn_place_answer *out);
+TN_MEM_MUST_USE tn_mem_error tn_place_model_give(tn_place *p, void *address, const tn_work_set *uncovered);
 
 #endif

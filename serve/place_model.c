@@ -1,5 +1,6 @@
 /* T1: a chain of regions, one allocation of the driver's each. A region closes at a T1 free, at a change of phase, or after its planned number of
- * requests; when its blocks are gone it goes back by the driver's free, which waits for the device, so that nothing has to be clean. */
+ * requests; when its blocks are gone it goes back by the driver's free, which waits for the device, so that nothing has to be clean. With pin_regions
+ * it stays instead, and the next region that is opened and fits into it is made there, once the device is done with what was in it. */
 #include <string.h>
 
 #include "serve/place_inside.h"
@@ -67,27 +68,36 @@ static void answer(tn_place_answer *out, void *address)
     out->tier = address ? TN_PLACE_T1 : TN_PLACE_NATIVE;
 }
 
+static size_t index_of(const tn_place_model *m, uint64_t id)
+{
+    size_t i = 0;
+    while (m->regions[i].memory.id != id) i++;
+    return i;
+}
+
 /* Gives back the regions whose blocks are gone. What the driver does not take back stays in the chain, for the next time. */
 static void give_back_empty(tn_place *p)
 {
     tn_place_model *m = &p->model;
-    uint64_t refused = 0; /* the ids rise along the chain, and each is tried once */
+    uint64_t refused = 0; /* by rising ids, so that each is tried once */
     for (;;) {
         tn_region gone = {0};
         tn_spin_lock(&m->lock);
-        for (size_t i = 0; i < m->count && !gone.base; i++) {
+        tn_place_region *next = NULL;
+        for (size_t i = 0; i < m->count; i++) {
             tn_place_region *r = &m->regions[i];
-            if (r->live > 0 || r->leaving || r->memory.id <= refused) continue;
-            r->leaving = 1;
-            gone = r->memory;
+            if (r->live == 0 && !r->leaving && r->memory.id > refused && (!next || r->memory.id < next->memory.id)) next = r;
+        }
+        if (next) {
+            next->leaving = 1;
+            gone = next->memory;
         }
         tn_spin_unlock(&m->lock);
         if (!gone.base) return;
         uint64_t id = gone.id;
         int released = tn_backend_release(p->options.device, &gone) == TN_MEM_OK;
         tn_spin_lock(&m->lock);
-        size_t i = 0;
-        while (m->regions[i].memory.id != id) i++;
+        size_t i = index_of(m, id);
         m->regions[i].leaving = 0;
         if (released) memmove(&m->regions[i], &m->regions[i + 1], (--m->count - i) * sizeof *m->regions);
         else refused = id;
@@ -95,7 +105,89 @@ static void give_back_empty(tn_place *p)
     }
 }
 
-void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint8_t phase, tn_place_answer *out)
+/* ---- regions that stay */
+
+/* Under the lock: the smallest that is empty and can be the planned one; `count` where there is none. */
+static size_t empty_region(const tn_place_model *m, const tn_plan_region *planned, uint64_t alignment)
+{
+    size_t best = m->count;
+    for (size_t i = 0; i < m->count; i++) {
+        const tn_place_region *r = &m->regions[i];
+        if (r->live > 0 || r->leaving || r->room < planned->capacity || (uint64_t)(uintptr_t)r->memory.base % alignment != 0) continue;
+        if (best == m->count || r->room < m->regions[best].room) best = i;
+    }
+    return best;
+}
+
+/* Opens the planned region in memory that an unloaded model left. 0: there is none, or the device is not done with it and nothing can be waited for. */
+static int open_again(tn_place *p, const tn_plan_region *planned, size_t bytes, uint8_t phase, int may_wait, tn_place_answer *out, void **address)
+{
+    tn_place_model *m = &p->model;
+    tn_work_set uncovered;
+    tn_spin_lock(&m->lock);
+    size_t i = empty_region(m, planned, tn_native_alignment(TN_FAMILY_DEVICE, bytes));
+    int found = i < m->count;
+    uint64_t id = 0;
+    if (found) {
+        m->regions[i].leaving = 1;
+        id = m->regions[i].memory.id;
+        uncovered = m->regions[i].uncovered;
+    }
+    tn_spin_unlock(&m->lock);
+    if (!found) return 0;
+    int clean = tn_work_set_is_clean(&uncovered, &p->options.work);
+    if (!clean && may_wait && tn_work_set_wait(&uncovered, &p->options.work) == TN_MEM_OK) {
+        __atomic_fetch_add(&p->waits, 1, __ATOMIC_RELAXED);
+        out->waits++;
+        clean = 1;
+    }
+    tn_spin_lock(&m->lock);
+    i = index_of(m, id);
+    m->regions[i].leaving = 0;
+    /* Another thread may have opened one meanwhile: then that one is the load's. */
+    int open = is_open(m, phase);
+    if (clean && !open) {
+        tn_place_region r = m->regions[i];
+        memmove(&m->regions[i], &m->regions[i + 1], (m->count - 1 - i) * sizeof *m->regions);
+        r.capacity = planned->capacity;
+        r.mark = 0;
+        r.uncovered = (tn_work_set){0};
+        m->regions[m->count - 1] = r;
+        m->left = planned->count;
+        open = 1;
+    }
+    if (open) *address = bump(m, bytes);
+    tn_spin_unlock(&m->lock);
+    return open;
+}
+
+/* What stays is never more than the plan has for T1, and gives way where the driver has no memory left. */
+static void make_room(tn_place *p, size_t capacity)
+{
+    tn_place_model *m = &p->model;
+    const tn_plan_section *s = p->options.section;
+    uint64_t held = capacity, most = 0;
+    for (size_t i = 0; i < s->tier_count; i++)
+        if (s->tiers[i].discipline == TN_D_T1) most += s->tiers[i].capacity;
+    tn_spin_lock(&m->lock);
+    for (size_t i = 0; i < m->count; i++) held += m->regions[i].room;
+    int full = held > most || m->count == m->room;
+    tn_spin_unlock(&m->lock);
+    if (full) give_back_empty(p);
+}
+
+static tn_mem_error acquire(tn_place *p, size_t capacity, uint64_t alignment, tn_region *memory)
+{
+    /* What is left of empty regions may be the memory that is missing. */
+    if (p->options.pin_regions) make_room(p, capacity);
+    else give_back_empty(p);
+    tn_mem_error error = tn_backend_acquire(p->options.device, capacity, alignment, TN_PLACE_TAG_T1, memory);
+    if (error == TN_MEM_OK || !p->options.pin_regions) return error;
+    give_back_empty(p);
+    return tn_backend_acquire(p->options.device, capacity, alignment, TN_PLACE_TAG_T1, memory);
+}
+
+void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint8_t phase, int may_wait, tn_place_answer *out)
 {
     tn_place_model *m = &p->model;
     void *address = NULL;
@@ -110,15 +202,18 @@ void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint
         answer(out, address);
         return;
     }
-    give_back_empty(p); /* what is left of them may be the memory that is missing */
+    if (p->options.pin_regions && open_again(p, planned, bytes, phase, may_wait, out, &address)) {
+        answer(out, address);
+        return;
+    }
     tn_region memory = {0};
-    if (tn_backend_acquire(p->options.device, planned->capacity, tn_native_alignment(TN_FAMILY_DEVICE, bytes), TN_PLACE_TAG_T1, &memory) != TN_MEM_OK) return;
+    if (acquire(p, planned->capacity, tn_native_alignment(TN_FAMILY_DEVICE, bytes), &memory) != TN_MEM_OK) return;
     tn_spin_lock(&m->lock);
     /* Another thread may have opened one meanwhile: then that one is the load's, and this one not needed. */
     if (is_open(m, phase)) {
         address = bump(m, bytes);
     } else if (m->count < m->room) {
-        m->regions[m->count++] = (tn_place_region){.memory = memory, .capacity = planned->capacity};
+        m->regions[m->count++] = (tn_place_region){.memory = memory, .capacity = planned->capacity, .room = planned->capacity};
         m->left = planned->count;
         address = bump(m, bytes);
         memory.base = NULL;
@@ -129,7 +224,7 @@ void tn_place_model_take(tn_place *p, const tn_plan_row *row, size_t bytes, uint
     answer(out, address);
 }
 
-tn_mem_error tn_place_model_give(tn_place *p, void *address)
+tn_mem_error tn_place_model_give(tn_place *p, void *address, const tn_work_set *uncovered)
 {
     tn_place_model *m = &p->model;
     tn_mem_error error = TN_MEM_E_ARGUMENT;
@@ -141,7 +236,8 @@ tn_mem_error tn_place_model_give(tn_place *p, void *address)
         if (at - (uint64_t)(uintptr_t)r->memory.base >= r->mark || r->live == 0) continue;
         error = TN_MEM_OK;
         m->left = 0; /* what comes next belongs to another load */
-        empty = --r->live == 0;
+        if (p->options.pin_regions && uncovered) tn_work_set_merge(&r->uncovered, &p->options.work, uncovered);
+        empty = --r->live == 0 && !p->options.pin_regions;
         break;
     }
     tn_spin_unlock(&m->lock);

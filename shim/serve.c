@@ -12,14 +12,16 @@
 #include "planner/plan_load.h"
 #include "planner/program_script.h"
 #include "shim/callsite_keys.h"
+#include "shim/gate.h"
 #include "shim/modules.h"
 #include "shim/pages.h"
+#include "shim/serve_checks.h"
 #include "shim/serve_marks.h"
 
 TN_HOT_DATA int tn_serving;
 static tn_plan *plan;
 static tn_serve_section sections[TN_SERVE_DEVICES];
-static int strict, misfit_native, free_waits;
+static int strict, misfit_native, free_waits, pin_regions;
 static uint64_t budget;
 
 /* Blocks of whole pages: what serves is made once a context and consists of some dozen pieces. */
@@ -81,7 +83,7 @@ static int choose(const tn_journal_header *h)
         if (!s) continue;
         uint32_t *rows = tn_pages(TN_SITE_KEYS_MAX * sizeof *rows);
         if (!rows) continue;
-        sections[device] = (tn_serve_section){s, rows};
+        sections[device] = (tn_serve_section){s, rows, plan->gap};
         found++;
     }
     return found;
@@ -104,12 +106,38 @@ static uint64_t bytes_of(const char *name)
     return n;
 }
 
-/* Under compute-sanitizer a block's bounds must be the driver's, or what it is for is lost. */
+/* Under compute-sanitizer, and what else is built on its library, a block's bounds must be the driver's, or what it is for is lost. */
+static int is_sanitizer_name(const char *path)
+{
+    return strncmp(tn_basename(path), "libsanitizer-collection", 23) == 0 || strncmp(tn_basename(path), "libsanitizer-public", 19) == 0;
+}
+
 static int is_sanitizer(struct dl_phdr_info *info, size_t size, void *arg)
 {
     (void)size;
     (void)arg;
-    return info->dlpi_name && strncmp(tn_basename(info->dlpi_name), "libsanitizer-collection", 23) == 0;
+    return info->dlpi_name && is_sanitizer_name(info->dlpi_name);
+}
+
+/* It is there, or the driver is going to load it as it starts. */
+static int finds_sanitizer(void)
+{
+    const char *injected = secure_getenv("CUDA_INJECTION64_PATH");
+    int found = injected && is_sanitizer_name(injected);
+    tn_loader_enter();
+    if (!found && !tn_loader_forked()) found = dl_iterate_phdr(is_sanitizer, NULL);
+    tn_loader_leave();
+    if (found) tn_coverage(TN_COV_TURNED_OFF, "serving by the plan, under compute-sanitizer: it knows allocations by the driver's calls alone");
+    return found;
+}
+
+static int stopped;
+
+int tn_serve_finds_sanitizer(void)
+{
+    if (!finds_sanitizer()) return 0;
+    __atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
+    return 1;
 }
 
 void tn_serve_start(tn_journal *journal)
@@ -117,10 +145,7 @@ void tn_serve_start(tn_journal *journal)
     static char message[TN_PLAN_MESSAGE];
     const char *path = secure_getenv("TENURE_PLAN");
     if (!path || !*path) return;
-    if (dl_iterate_phdr(is_sanitizer, NULL)) {
-        tn_coverage(TN_COV_TURNED_OFF, "serving by the plan, under compute-sanitizer: it knows allocations by the driver's calls alone");
-        return;
-    }
+    if (finds_sanitizer()) return;
     if (tn_plan_load(path, TN_PLAN_WITHOUT_NAMES, &plan_memory, &plan, message) != TN_OK) {
         tn_serve_say(message);
         return;
@@ -132,10 +157,12 @@ void tn_serve_start(tn_journal *journal)
     }
     strict = is_set("TENURE_STRICT", "1");
     free_waits = is_set("TENURE_FREE_WAITS", "1");
+    pin_regions = is_set("TENURE_PIN_REGIONS", "1");
     budget = bytes_of("TENURE_BUDGET");
     if (!budget && secure_getenv("TENURE_BUDGET")) tn_serve_say("TENURE_BUDGET is no whole number of bytes from 1 on: the plan's own budget holds, if it has one");
     if (!budget) budget = plan->budget;
     misfit_native = is_set("TENURE_MISFIT", "native");
+    tn_serve_checks_start();
     if (tn_site_keys_start() != 0 || tn_serve_marks_start() != 0) {
         tn_serve_say("no memory left to serve by the plan: the program runs unplaced");
         return;
@@ -169,6 +196,7 @@ uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site)
 
 int tn_serve_misfit_is_native(void) { return misfit_native; }
 int tn_serve_is_strict(void) { return strict; }
+int tn_serve_pins_regions(void) { return pin_regions; }
 int tn_serve_frees_wait(void) { return free_waits; }
 uint64_t tn_serve_budget(void) { return budget; }
 
@@ -186,7 +214,7 @@ void tn_serve_say_misfit(const tn_serve_section *s, tn_mem_error error)
     tn_serve_say(text);
 }
 
-static int stopped, peers;
+static int peers;
 
 void tn_serve_stop(void)
 {

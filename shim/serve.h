@@ -23,18 +23,24 @@ void tn_serve_start(tn_journal *journal);
 typedef struct tn_serve_section {
     const tn_plan_section *plan; /* NULL: none for this device */
     uint32_t *row_of_site;       /* by site id: 0 not looked up, 1 not in the plan, else row + 2 */
+    uint64_t gap;                /* bytes that the plan leaves behind each block */
 } tn_serve_section;
 
 #define TN_SERVE_DEVICES 64
 #define TN_SERVE_NO_ROW UINT32_MAX
 /* The section for a device ordinal of this process; NULL. */
 const tn_serve_section *tn_serve_section_of(uint8_t device);
+/* What a tier is asked for: the block and its gap. */
+static inline uint64_t tn_serve_asked(const tn_serve_section *s, uint64_t bytes) { return bytes > UINT64_MAX - s->gap ? bytes : bytes + s->gap; }
 /* The plan's row for a site, TN_SERVE_NO_ROW. */
 uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site);
 /* Whether a planned request may go to the driver where the arenas could not be had (TENURE_MISFIT=native), and where they have no place for it. */
 /* Work is enqueued where no hook sees it: from now on nothing more is handed out, for nobody knows when it is done. Frees go on. */
 void tn_serve_stop(void);
 int tn_serve_is_stopped(void);
+/* Looks again for a tool that must see every allocation of the driver's, which may have come since the start: then nothing more is handed out, and it is
+ * said. Takes the loader's lock: before the first arenas, and the first answer about memory. */
+int tn_serve_finds_sanitizer(void);
 /* Peers reach this process's blocks: what is freed waits for the work of every context. */
 void tn_serve_peers(void);
 int tn_serve_has_peers(void);
@@ -46,6 +52,8 @@ int tn_serve_misfit_is_native(void);
 int tn_serve_is_strict(void);
 /* Whether plain and pinned frees of served blocks wait for the device, as the driver's own do (TENURE_FREE_WAITS=1). */
 int tn_serve_frees_wait(void);
+/* Whether T1's empty regions stay with the process (TENURE_PIN_REGIONS=1). */
+int tn_serve_pins_regions(void);
 /* The budget in bytes: of the command (TENURE_BUDGET), else the plan's; 0: none. */
 uint64_t tn_serve_budget(void);
 extern const tn_metadata tn_serve_metadata; /* pages of our own */
@@ -61,6 +69,8 @@ tn_place *tn_serve_place_of(uint32_t ctx);
 /* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. Returns what serving takes in all: both, the
  * pool's in steps, and what came with the arenas where that could be seen (a stream, page tables of pinned arenas). */
 uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
+/* Whether there are arenas, or were. */
+int tn_serve_has_arenas(void);
 /* Whether the address lies in memory of a tier, whoever has it now. */
 int tn_serve_owns(uint64_t addr);
 /* Under whose hook regions come and go on this thread; NULL afterwards. */

@@ -7,6 +7,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve.h"
+#include "shim/serve_checks.h"
 #include "shim/serve_graphs.h"
 #include "shim/serve_info.h"
 #include "shim/serve_marks.h"
@@ -87,12 +88,15 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     if (stream != TN_STREAM_NONE && !is_of_context(stream, number)) return not_here(f, TN_ROUTE_UNPLANNED);
     int misfit;
     tn_place *place = tn_serve_place(f, c, s, &misfit);
+    if (!place && tn_serve_is_stopped()) return DRIVER;
     if (!place) return misfit && !tn_serve_misfit_is_native() ? REFUSED : spilled(f, rec_captures() ? TN_ROUTE_CAPTURE : TN_ROUTE_NO_ROOM);
     tn_place_answer answer;
-    tn_place_take(place, index, bytes, number, tn_phase_now(), !rec_captures(), &answer);
+    uint64_t asked = tn_serve_asked(s, bytes);
+    tn_place_take(place, index, asked, number, tn_phase_now(), !rec_captures(), &answer);
     if (!answer.address) return spilled(f, answer.spill);
     if (family == TN_FAMILY_ASYNC) tn_serve_pooled(c.device, bytes, TN_POOLED_TAKEN);
     f->route = (uint16_t)(answer.tier | (answer.waits ? TN_ROUTE_WAITED : 0));
+    if (__builtin_expect(tn_serve_checks, 0)) tn_serve_check_taken(f, c, row, asked, answer.address, bytes, stream);
     *out = answer.address;
     return SERVED;
 }
@@ -171,6 +175,7 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
     uint32_t row = s ? tn_serve_row(s, f->freed.site) : TN_SERVE_NO_ROW;
     tn_work_set uncovered = {0};
     if (!place || row == TN_SERVE_NO_ROW) return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_expect(tn_serve_checks, 0)) tn_serve_check_given(f, &s->plan->rows[row], tn_serve_asked(s, f->freed.bytes), stream);
     if (stream == TN_STREAM_NONE) {
         /* As the driver's free waits, by what is plain or pinned; one that cannot be made is not worth a failed free. */
         if (tn_serve_frees_wait() && f->freed.kind != TN_KIND_ASYNC && !rec_captures()) {

@@ -95,9 +95,12 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
     size_t free_now = 0, total = 0;
     CUresult r = call(&free_now, &total);
     if (r != 0 || f->nested) return call(free_bytes, total_bytes); /* the outputs as the driver leaves them */
+    static _Atomic int looked;
     f->thread->busy = 1;
+    if (!atomic_load_explicit(&looked, memory_order_relaxed) && !atomic_exchange(&looked, 1)) (void)tn_serve_finds_sanitizer();
     tn_context c = tn_context_current(f);
-    account a = {.section = c.number ? tn_serve_section_of(c.device) : NULL, .device = c.device};
+    int is_native = tn_serve_is_stopped() && !tn_serve_has_arenas();
+    account a = {.section = c.number && !is_native ? tn_serve_section_of(c.device) : NULL, .device = c.device};
     if (a.section) {
         uint64_t arenas_plain, arenas_pooled;
         tn_ledger_sweep(count_block, NULL, &a);

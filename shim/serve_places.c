@@ -10,6 +10,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/serve_checks.h"
 #include "shim/serve_marks.h"
 #include "tiers/backend_async.h"
 #include "tiers/backend_driver.h"
@@ -83,6 +84,8 @@ static void remove_range(uint64_t base)
             return;
         }
 }
+
+int tn_serve_has_arenas(void) { return atomic_load_explicit(&range_count, memory_order_relaxed) != 0; }
 
 int tn_serve_owns(uint64_t addr)
 {
@@ -203,7 +206,7 @@ static tn_mem_error make(context_place *c, const tn_plan_section *s)
     tn_mem_error error = TN_MEM_OK;
     fill_calls(&c->cuda);
     tn_place_options o = {.section = s, .work = tn_marks_work_table(tn_serving_marks, atomic_load(&c->ctx)),
-                          .work_everywhere = tn_marks_work_table(tn_serving_marks, 0), .metadata = &tn_serve_metadata};
+                          .work_everywhere = tn_marks_work_table(tn_serving_marks, 0), .metadata = &tn_serve_metadata, .pin_regions = tn_serve_pins_regions()};
     if (has_family(s, TN_FAMILY_DEVICE, 0)) {
         error = tn_driver_create(&(tn_driver_options){.cuda = &c->cuda, .metadata = &tn_serve_metadata}, &driver);
         if (error == TN_MEM_OK) o.device = watch(&c->device_memory, tn_driver_backend(driver), c, TN_KIND_DEVICE, 0);
@@ -259,6 +262,7 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
     if (__builtin_expect(state == READY, 1)) return p->place;
     /* What acquires may wait and would end a capture. */
+    if (state == EMPTY && tn_serve_finds_sanitizer()) return NULL;
     if (state == EMPTY && !rec_captures() && atomic_compare_exchange_strong(&p->state, &state, MAKING)) {
         p->device = c.device;
         frame_now = f;
@@ -298,6 +302,7 @@ void tn_serve_context_ended(uint32_t ctx)
 {
     context_place *p = ctx ? find(ctx) : NULL;
     if (!p) return;
+    tn_serve_checks_context_ended(ctx);
     int state = READY;
     (void)atomic_compare_exchange_strong(&p->state, &state, ENDED);
     for (uint32_t i = 0; i < RANGES; i++)

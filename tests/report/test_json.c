@@ -52,7 +52,7 @@ static void check_keys(json_t *object, const char *const *keys, int null)
 
 START_TEST(top_level)
 {
-    static const char *const wanted[] = {"schema", "run", "devices", "host", "phases", "marks", "ranges", "serving", "routing", "sites", "growth", "refusals",
+    static const char *const wanted[] = {"schema", "run", "devices", "host", "phases", "marks", "ranges", "serving", "routing", "checks", "sites", "growth", "refusals",
                                          "coverage", "coverage_notes", "dropped_events", "processes"};
     put_journal(jm_example(4242), "a");
     load();

@@ -269,6 +269,130 @@ START_TEST(what_is_in_no_region_is_not_freed)
 }
 END_TEST
 
+/* ---- regions that stay */
+
+static void begin_pinned(void)
+{
+    begin();
+    tn_place_destroy(&place, 0);
+    tn_place_options o = place_options();
+    o.pin_regions = 1;
+    expect_ok(tn_place_create(&o, &place, NULL));
+}
+
+START_TEST(an_empty_region_stays_and_the_next_model_is_loaded_into_it)
+{
+    begin_pinned();
+    char *a = take(DRAFT, 512, 0), *b = take(DRAFT, 512, 0);
+    give(DRAFT, a, 0);
+    give(DRAFT, b, 0);
+    ck_assert_uint_eq(regions(), 1);
+    ck_assert_ptr_eq(take(DRAFT, 512, 0), a);
+    ck_assert_ptr_eq(take(DRAFT, 512, 0), b);
+    ck_assert_uint_eq(fixture_count(device_host, TN_HOST_ACQUIRE, -1), 1);
+    /* While it is in use another one is opened beside it. */
+    give(DRAFT, a, 0);
+    ck_assert_ptr_ne(take(DRAFT, 512, 0), a);
+    ck_assert_uint_eq(regions(), 2);
+    fixture_end();
+}
+END_TEST
+
+START_TEST(what_the_device_may_still_use_is_waited_for_before_it_is_used_again)
+{
+    begin_pinned();
+    char *a = take(DRAFT, 512, 0), *b = take(DRAFT, 512, 0);
+    give_used(DRAFT, a, 0, 1);
+    give(DRAFT, b, 0); /* clean by itself, and in one region with what is not */
+    ck_assert_uint_eq(device_waits(), 0);
+    tn_place_answer answer = ask(DRAFT, 512, 0, 0);
+    ck_assert_ptr_nonnull(answer.address); /* no wait may be made: elsewhere */
+    ck_assert_ptr_ne(answer.address, a);
+    ck_assert_uint_eq(regions(), 2);
+    *phase() = 1;
+    answer = ask(DRAFT, 512, 0, 1);
+    ck_assert_ptr_eq(answer.address, a);
+    ck_assert_uint_eq(answer.waits, 1);
+    ck_assert_uint_eq(device_waits(), 1);
+    ck_assert_uint_eq(regions(), 2);
+    /* What was waited for is forgotten. */
+    give(DRAFT, a, 0);
+    ck_assert_ptr_eq(take(DRAFT, 512, 0), a);
+    fixture_end();
+}
+END_TEST
+
+START_TEST(where_a_wait_fails_the_region_is_not_used_again)
+{
+    begin_pinned();
+    char *a = take(DRAFT, 512, 0);
+    give_used(DRAFT, a, 0, 1);
+    device_let_waits_fail(true);
+    tn_place_answer answer = ask(DRAFT, 512, 0, 1);
+    ck_assert_ptr_nonnull(answer.address);
+    ck_assert_ptr_ne(answer.address, a);
+    ck_assert_uint_eq(answer.waits, 0);
+    ck_assert_uint_eq(regions(), 2);
+    device_let_waits_fail(false);
+    fixture_end();
+}
+END_TEST
+
+START_TEST(the_smallest_region_that_will_do_is_used_again_and_holds_what_is_planned_now)
+{
+    begin_pinned();
+    char *large = take(TARGET, 1024, 0); /* 16384 */
+    *phase() = 1;
+    char *small = take(TARGET, 512, 0); /* 8192 */
+    give(TARGET, large, 0);
+    give(TARGET, small, 0);
+    ck_assert_ptr_eq(take(DRAFT, 512, 0), small); /* 4096 of 8192 */
+    ck_assert_ptr_eq(take(DRAFT, 3584, 0), small + 512);
+    spill(DRAFT, 512, 0, TN_PLACE_NO_ROOM);
+    *phase() = 2;
+    ck_assert_ptr_eq(take(TARGET, 1024, 0), large);
+    ck_assert_uint_eq(regions(), 2);
+    fixture_end();
+}
+END_TEST
+
+START_TEST(empty_regions_give_way_where_there_would_be_more_than_the_plan_has)
+{
+    fixture_begin();
+    plan_row(TN_D_T1, TN_FAMILY_DEVICE, 1 << 20, 0);
+    plan_tier(TN_D_T1, TN_FAMILY_DEVICE, 0, 12288, 0);
+    plan_region(0, 512, 4096, 8, 1);
+    plan_region(0, 1024, 8192, 8, 1);
+    plan_region(0, 2048, 12288, 8, 1);
+    plan_done();
+    tn_place_options o = place_options();
+    o.pin_regions = 1;
+    expect_ok(tn_place_create(&o, &place, NULL));
+    char *a = take(0, 512, 0);
+    *phase() = 1;
+    char *b = take(0, 1024, 0);
+    give(0, a, 0);
+    give(0, b, 0);
+    ck_assert_uint_eq(fixture_journal_live(device_host, T1), 12288);
+    (void)take(0, 2048, 0); /* fits into neither */
+    ck_assert_uint_eq(fixture_journal_live(device_host, T1), 12288);
+    fixture_end();
+}
+END_TEST
+
+START_TEST(empty_regions_give_way_where_the_driver_has_no_memory_left)
+{
+    begin_pinned();
+    char *a = take(DRAFT, 512, 0);
+    give(DRAFT, a, 0);
+    ck_assert_uint_eq(regions(), 1);
+    tn_host_fail(device_host, TN_HOST_ACQUIRE, 1);
+    (void)take(TARGET, 1024, 0);
+    ck_assert_uint_eq(fixture_journal_live(device_host, T1), 16384);
+    fixture_end();
+}
+END_TEST
+
 /* ---- two threads that open at once */
 
 /* A backend in front of the host's. Where `meet`, two acquires wait for each other, each when it has its memory; and all may get more than
@@ -415,6 +539,12 @@ int main(void)
     tcase_add_test(tests, a_region_that_is_not_to_be_had_spills_and_the_next_request_tries_again);
     tcase_add_test(tests, a_release_that_the_driver_refuses_frees_the_block_and_is_tried_again);
     tcase_add_test(tests, what_is_in_no_region_is_not_freed);
+    tcase_add_test(tests, an_empty_region_stays_and_the_next_model_is_loaded_into_it);
+    tcase_add_test(tests, what_the_device_may_still_use_is_waited_for_before_it_is_used_again);
+    tcase_add_test(tests, where_a_wait_fails_the_region_is_not_used_again);
+    tcase_add_test(tests, the_smallest_region_that_will_do_is_used_again_and_holds_what_is_planned_now);
+    tcase_add_test(tests, empty_regions_give_way_where_there_would_be_more_than_the_plan_has);
+    tcase_add_test(tests, empty_regions_give_way_where_the_driver_has_no_memory_left);
     tcase_add_test(tests, of_two_threads_that_open_at_once_one_has_the_others_region);
     tcase_add_test(tests, of_two_threads_that_open_at_once_what_does_not_fit_spills);
     tcase_add_test(tests, of_two_threads_that_open_at_once_each_has_a_region_for_one_request);

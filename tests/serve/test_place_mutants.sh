@@ -46,6 +46,14 @@ mutant size_not_looked_for $model 's/if \(r->first_bytes == bytes\) return r;//'
 mutant smallest_of_the_site $model 's/r->capacity > best->capacity/r->capacity < best->capacity/' test_place_model
 mutant used_as_given $model 's/at > r->capacity \|\| whole > r->capacity - at/at > r->memory.committed || whole > r->memory.committed - at/' test_place_model
 mutant others_region_not_seen $model 's/^    if \(is_open\(m, phase\)\) \{/    if (0) {/' test_place_model
+mutant pinned_region_goes $model 's/r->live == 0 && !p->options.pin_regions/r->live == 0/' test_place_model
+mutant pinned_region_used_while_in_use $model 's/int clean = tn_work_set_is_clean\(.*\);/int clean = 1;/' test_place_model
+mutant uncovered_not_kept $model 's/if \(p->options.pin_regions && uncovered\) .*//' test_place_model
+mutant waits_though_it_may_not_for_a_region $model 's/!clean && may_wait/!clean/' test_place_model
+mutant largest_region_used_again $model 's/r->room < m->regions\[best\]\.room/r->room > m->regions[best].room/' test_place_model
+mutant region_used_again_is_as_large_as_it_was $model 's/r\.capacity = planned->capacity;//' test_place_model
+mutant what_stays_has_no_bound $model 's/int full = .*;/int full = 0;/' test_place_model
+mutant nothing_gives_way $model 's/if \(error == TN_MEM_OK \|\| !p->options.pin_regions\) return error;/return error;/' test_place_model
 mutant refused_release_forgotten $model 's/(int released = tn_backend_release\(.*\)) == TN_MEM_OK/\1 >= 0/' test_place_model
 
 finish
