@@ -5,7 +5,8 @@
 #include "cli/cli.h"
 
 const char cmd_plan_help[] =
-    "tenure plan RUN... [-o PLAN] [--budget SIZE] [--rules FILE] [--headroom PERCENT] [--gap SIZE]\n"
+    "tenure plan RUN... [-o PLAN] [--budget SIZE] [--rules FILE] [--headroom PERCENT]\n"
+    "            [--gap SIZE] [--sizing SITE:N|none]\n"
     "tenure plan --demand FILE [--budget SIZE] [--charges FILE | --remembered | --plan PLAN] [--json]\n"
     "tenure plan --remember RUN [--charges FILE]\n"
     "tenure plan --dsa FILE [-o OUT] [--steps N]\n"
@@ -22,6 +23,8 @@ const char cmd_plan_help[] =
     "                       so much more, T2 as much more, and sites seen less than 8 times share with no other\n"
     "  --gap SIZE           leave SIZE behind every block that is placed: a write past its end meets nothing else's, and a canary\n"
     "                       of tenure run has room behind blocks of any size (512 holds a whole one)\n"
+    "  --sizing SITE:N      the N-th memory query of the site with key SITE is the one by which the program sizes its largest pool;\n"
+    "                       none: no query does; without it the record tells\n"
     "  --classes N          N size classes an octave (1 to 64) for packed slots, instead of the best of several\n"
     "  --steps N            the most work to do for the offsets of a tier, in steps of a nanosecond or two (default 100000000)\n"
     "  --symbol-seconds S   give up on names, files and lines after S seconds (default 60)\n"

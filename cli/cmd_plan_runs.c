@@ -30,13 +30,29 @@ typedef struct plan_run_options {
     tn_rules *rules;
 } plan_run_options;
 
+/* SITE:N or none. -1: go on; else the exit code. */
+static int read_sizing(const char *text, tn_plan_sizing_option *out)
+{
+    unsigned long long key;
+    unsigned ordinal;
+    int end = 0;
+    *out = (tn_plan_sizing_option){.choice = TN_SIZING_NONE};
+    if (strcmp(text, "none") == 0)
+        return -1;
+    if (strspn(text, "0123456789abcdefABCDEF") > 16 || sscanf(text, "%16llx:%9u%n", &key, &ordinal, &end) != 2 || text[end] || text[0] == '-' || ordinal == 0)
+        return cli_fail("plan", "--sizing takes a site's key of up to 16 hexadecimal digits, a colon and a number from 1 on, or none, not %s", text);
+    *out = (tn_plan_sizing_option){.choice = TN_SIZING_GIVEN, .key = key, .ordinal = ordinal};
+    return -1;
+}
+
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, plan_run_options *o)
 {
-    enum { BUDGET = 256, RULES, HEADROOM, GAP, CLASSES, STEPS, SECONDS, DEBUG_DIR, QUIET };
+    enum { BUDGET = 256, RULES, HEADROOM, GAP, SIZING, CLASSES, STEPS, SECONDS, DEBUG_DIR, QUIET };
     static const struct option options[] = {
         {"budget", required_argument, NULL, BUDGET}, {"rules", required_argument, NULL, RULES}, {"headroom", required_argument, NULL, HEADROOM},
-        {"classes", required_argument, NULL, CLASSES}, {"gap", required_argument, NULL, GAP}, {"steps", required_argument, NULL, STEPS}, {"quiet", no_argument, NULL, QUIET},
+        {"classes", required_argument, NULL, CLASSES}, {"gap", required_argument, NULL, GAP}, {"sizing", required_argument, NULL, SIZING},
+        {"steps", required_argument, NULL, STEPS}, {"quiet", no_argument, NULL, QUIET},
         {"symbol-seconds", required_argument, NULL, SECONDS}, {"debug-dir", required_argument, NULL, DEBUG_DIR},
         {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
     };
@@ -60,6 +76,9 @@ static int parse(int argc, char **argv, plan_run_options *o)
         case GAP:
             if ((code = cli_size("plan", "--gap", optarg, &o->plan.gap)) < 0 && (o->plan.gap == 0 || o->plan.gap > TN_GAP_MAX))
                 code = cli_fail("plan", "--gap takes 1 byte to 1 GiB");
+            break;
+        case SIZING:
+            code = read_sizing(optarg, &o->plan.sizing);
             break;
         case CLASSES:
             if ((code = cli_number("plan", "--classes", optarg, 1, 64, &n)) < 0)

@@ -58,4 +58,3 @@ int tn_discipline_fits(tn_discipline d, tn_family f)
     default: return 0;
     }
 }
-

@@ -1,5 +1,6 @@
 /* From decided units to a plan: tiers with their capacities, rows, regions, phases, the sizing query. */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,7 +267,7 @@ static tn_error make_section(tn_plan *plan, const tn_section *s, const tn_plan_o
     if (error == TN_OK)
         error = tn_plan_read_phases(plan, s, out);
     if (error == TN_OK)
-        error = tn_plan_find_sizing(plan, s, out);
+        error = tn_plan_find_sizing(plan, s, &options->sizing, out);
     if (error == TN_OK) {
         for (size_t i = 0; i < s->unit_count; i++)
             m.chosen[i] = s->units[i].family == TN_FAMILY_DEVICE || s->units[i].family == TN_FAMILY_ASYNC;
@@ -309,6 +310,14 @@ tn_error tn_plan_make(const tn_trace *trace, const tn_plan_options *options, tn_
     if (error == TN_OK && plan->section_count == 0) {
         error = TN_E_EMPTY;
         snprintf(message, TN_PLAN_MESSAGE, "no CUDA memory was taken in what was recorded, so there is nothing to plan");
+    }
+    int sized = options->sizing.choice != TN_SIZING_GIVEN;
+    for (size_t i = 0; error == TN_OK && i < plan->section_count; i++)
+        sized |= plan->sections[i].sizing.known;
+    if (error == TN_OK && !sized) {
+        error = TN_E_ARGUMENT;
+        snprintf(message, TN_PLAN_MESSAGE, "no run asks for free memory %" PRIu32 " times at site %016" PRIx64 ", so that query sizes nothing", options->sizing.ordinal,
+                 options->sizing.key);
     }
     tn_sections_free(&sections);
     if (error == TN_OK) {

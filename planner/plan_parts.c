@@ -252,21 +252,38 @@ static tn_error sized_keys(tn_plan *plan, const tn_section *s, uint32_t unit, tn
     return TN_OK;
 }
 
-tn_error tn_plan_find_sizing(tn_plan *plan, const tn_section *s, tn_plan_section *out)
+/* By DESIGN's rule the last before the pool's first request, on the same thread, if the pool took a quarter of what it said was free. */
+static const tn_trace_query *query_before(const tn_section *s, const tn_trace_process *p, uint32_t unit, uint64_t bytes)
 {
-    for (size_t i = 0; i < s->process_count && !out->sizing.known; i++) {
+    const tn_trace_first *first = bytes ? first_request(s, p, unit) : NULL;
+    const tn_trace_query *last = NULL;
+    for (size_t k = 0; first && k < p->query_count; k++)
+        if (p->queries[k].device == s->device && p->queries[k].thread == first->thread && p->queries[k].at < first->at)
+            last = &p->queries[k];
+    return last && bytes >= last->free_bytes / 4 ? last : NULL;
+}
+
+static const tn_trace_query *query_given(const tn_section *s, const tn_trace_process *p, const tn_plan_sizing_option *option)
+{
+    for (size_t k = 0; k < p->query_count; k++) {
+        const tn_trace_query *q = &p->queries[k];
+        if (q->device == s->device && q->ordinal == option->ordinal && s->trace->sites[q->site].key == option->key)
+            return q;
+    }
+    return NULL;
+}
+
+tn_error tn_plan_find_sizing(tn_plan *plan, const tn_section *s, const tn_plan_sizing_option *option, tn_plan_section *out)
+{
+    for (size_t i = 0; i < s->process_count && !out->sizing.known && option->choice != TN_SIZING_NONE; i++) {
         const tn_trace_process *p = &s->trace->processes[s->processes[i]];
         uint32_t unit = 0;
         uint64_t bytes = 0;
         tn_error error = p->query_count ? largest_unit(s, s->processes[i], first_serving(p), &unit, &bytes) : TN_OK;
-        const tn_trace_first *first = error == TN_OK && bytes ? first_request(s, p, unit) : NULL;
-        const tn_trace_query *last = NULL;
-        for (size_t k = 0; first && k < p->query_count; k++)
-            if (p->queries[k].device == s->device && p->queries[k].thread == first->thread && p->queries[k].at < first->at)
-                last = &p->queries[k];
         if (error != TN_OK)
             return error;
-        if (!last || bytes < last->free_bytes / 4)
+        const tn_trace_query *last = option->choice == TN_SIZING_GIVEN ? query_given(s, p, option) : query_before(s, p, unit, bytes);
+        if (!last || !bytes)
             continue;
         const tn_trace_site *x = &s->trace->sites[last->site];
         out->sizing = (tn_plan_sizing){.known = 1, .key = x->key, .python = 0, .ordinal = last->ordinal, .free_bytes = last->free_bytes};

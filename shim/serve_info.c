@@ -45,6 +45,7 @@ typedef struct account {
     const tn_serve_section *section;
     uint64_t plain, pooled; /* served blocks, as the driver would have backed them */
     uint64_t live, sized;   /* all blocks; those of the sites that the sizing query sizes */
+    uint64_t unplanned;     /* those of sites that the plan does not know */
     uint8_t device;
 } account;
 
@@ -68,6 +69,7 @@ static int count_block(const tn_entry *e, void *arg)
     if (served && e->kind == TN_KIND_ASYNC) a->pooled += bytes;
     else if (served) a->plain += bytes;
     if (is_sized(a->section->plan, e->site)) a->sized += bytes;
+    else if (tn_serve_row(a->section, e->site) == TN_SERVE_NO_ROW) a->unplanned += bytes;
     return 0;
 }
 
@@ -86,7 +88,7 @@ static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t budget)
     for (size_t i = 0; i < s->row_count; i++)
         for (size_t k = 0; k < s->sizing.sized_count; k++)
             if (s->rows[i].key == s->sizing.sized[k]) rest -= s->rows[i].capacity < rest ? s->rows[i].capacity : rest;
-    if (own < rest + sized) own = rest + sized; /* else more is alive than the plan foresaw */
+    if (own < rest + sized + a->unplanned) own = rest + sized + a->unplanned; /* else more is alive than the plan foresaw */
     return own < budget ? budget - own : 0;
 }
 
