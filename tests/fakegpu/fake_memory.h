@@ -71,6 +71,11 @@ CUresult fk_phys_start(struct fk_dev *d);
 bool fk_charge(struct fk_dev *d, size_t bytes);
 void fk_charge_force(struct fk_dev *d, size_t bytes);
 void fk_uncharge(struct fk_dev *d, size_t bytes);
+/* One card for several processes (shared.c); without FAKEGPU_SHARED nothing, and 0. */
+void fk_shared_enter(void); /* no other process takes memory until fk_shared_leave */
+void fk_shared_leave(void);
+void fk_shared_publish(const struct fk_dev *d);
+size_t fk_shared_others(int ordinal);
 /** Address space of the card in 2 MiB steps, without charge. 0 if none is left. */
 CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes);
 /** The same at an address that must be where a free run begins; false if it is not, or the run is too short. */

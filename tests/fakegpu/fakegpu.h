@@ -15,6 +15,9 @@ extern "C" {
  *  Either output may be NULL. */
 int fakegpu_device_used(int dev, unsigned long long *used, unsigned long long *total);
 
+/** Bytes that other processes have in use on the same card (FAKEGPU_SHARED). */
+unsigned long long fakegpu_device_others(int dev);
+
 /** cuGetProcAddress_v2 under a name that nothing stands in front of, for the
  *  fake runtime under FAKEGPU_DIRECT: what it answers are the driver's own
  *  functions. (Its type is in cudart_init.c; this header needs no CUDA.) */

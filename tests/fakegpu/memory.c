@@ -277,7 +277,7 @@ FK_API(cuMemHostGetFlags, (unsigned *out, void *p), do_host_flags(out, p))
 CUresult fk_write_info(size_t *free_out, size_t *total_out, int device)
 {
     struct fk_dev *d = &fk_devs[device];
-    size_t unused = d->capacity > d->used ? d->capacity - d->used : 0;
+    size_t used = d->used + fk_shared_others(device), unused = d->capacity > used ? d->capacity - used : 0;
     if (fk_cfg.mode == FK_UMA) {
         /* One memory for all: the figure moves with what the rest of the machine does. */
         static unsigned wobble;

@@ -2,8 +2,8 @@
  *
  * Works in processes that have no CUDA driver loaded, as the real one does, and
  * never loads one. Where the fake driver is loaded its own count is the used
- * figure; elsewhere nothing is used, since the fake card is not shared between
- * processes. Identity follows the fake driver's (device.c) and a test compares.
+ * figure, with those of the processes that share the card (FAKEGPU_SHARED);
+ * elsewhere nothing is used. Identity follows the fake driver's (device.c) and a test compares.
  *
  * FAKEGPU_DEVICES, FAKEGPU_MEM_MIB, FAKEGPU_MODE mean what they mean there;
  * FAKEGPU_NVML=noperm refuses memory figures, as inside a MIG instance, and
@@ -72,6 +72,21 @@ static void figures(unsigned int index, unsigned long long *used, unsigned long 
     if (ask)
         (void)ask((int)index, used, total);
     dlclose(driver);
+}
+
+/* What other processes use of it, of whom that driver knows. */
+static unsigned long long others(unsigned int index)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    unsigned long long (*ask)(int) = NULL, used = 0;
+
+    if (!driver)
+        return 0;
+    *(void **)(void *)&ask = dlsym(driver, "fakegpu_device_others");
+    if (ask)
+        used = ask((int)index);
+    dlclose(driver);
+    return used;
 }
 
 static nvmlReturn_t check(nvmlDevice_t device)
@@ -284,6 +299,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
     if (r != NVML_SUCCESS)
         return r;
     figures(device->index, &memory->used, &memory->total);
+    memory->used += others(device->index);
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;
 }
@@ -297,6 +313,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     if (memory->version != nvmlMemory_v2)
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     figures(device->index, &memory->used, &memory->total);
+    memory->used += others(device->index);
     memory->reserved = 0;
     memory->free = memory->total - memory->used;
     return NVML_SUCCESS;

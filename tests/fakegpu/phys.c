@@ -64,16 +64,28 @@ CUresult fk_phys_start(struct fk_dev *d)
 
 bool fk_charge(struct fk_dev *d, size_t bytes)
 {
-    bool full = bytes > d->capacity || d->used > d->capacity - bytes;
+    fk_shared_enter();
+    size_t used = d->used + fk_shared_others(d->ordinal);
+    bool full = bytes > d->capacity || used > d->capacity - bytes;
     /* WDDM pages memory out to the host: only a request larger than the address space is refused. */
-    if (full && (fk_cfg.mode != FK_WDDM || bytes > d->span / 2))
-        return false;
-    d->used += bytes;
-    return true;
+    bool granted = !full || (fk_cfg.mode == FK_WDDM && bytes <= d->span / 2);
+    if (granted)
+        fk_charge_force(d, bytes);
+    fk_shared_leave();
+    return granted;
 }
 
-void fk_charge_force(struct fk_dev *d, size_t bytes) { d->used += bytes; }
-void fk_uncharge(struct fk_dev *d, size_t bytes) { d->used -= bytes < d->used ? bytes : d->used; }
+void fk_charge_force(struct fk_dev *d, size_t bytes)
+{
+    d->used += bytes;
+    fk_shared_publish(d);
+}
+
+void fk_uncharge(struct fk_dev *d, size_t bytes)
+{
+    d->used -= bytes < d->used ? bytes : d->used;
+    fk_shared_publish(d);
+}
 
 /* Takes len bytes from the start of a free extent. */
 static size_t cut(struct fk_extent **at, size_t len)

@@ -72,6 +72,14 @@ void fk_stats_write(void)
 }
 
 /* For the other stand-ins of this process; fakegpu.h is the contract. */
+__attribute__((visibility("default"))) unsigned long long fakegpu_device_others(int dev)
+{
+    pthread_mutex_lock(&fk_lock);
+    unsigned long long others = dev >= 0 && dev < FK_MAX_DEVICES ? fk_shared_others(dev) : 0;
+    pthread_mutex_unlock(&fk_lock);
+    return others;
+}
+
 __attribute__((visibility("default"))) int fakegpu_device_used(int dev, unsigned long long *used, unsigned long long *total)
 {
     pthread_mutex_lock(&fk_lock);

@@ -237,6 +237,53 @@ START_TEST(many_threads_leave_nothing_behind)
 }
 END_TEST
 
+/* A process that takes 600 MiB, says so, and is killed with it. */
+static pid_t neighbour(void)
+{
+    int said[2];
+    char c = 0;
+    ck_assert_int_eq(pipe(said), 0);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        CUdeviceptr p;
+        start();
+        c = cuMemAlloc(&p, 600 * MIB) == CUDA_SUCCESS ? 'y' : 'n';
+        if (write(said[1], &c, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    ck_assert_int_eq(read(said[0], &c, 1), 1);
+    ck_assert_int_eq(c, 'y');
+    return child;
+}
+
+START_TEST(processes_share_a_card_and_a_dead_one_has_none_of_it)
+{
+    char name[] = "/tmp/fakegpu-shared-XXXXXX";
+    CUdeviceptr p;
+    int file = mkstemp(name);
+    ck_assert_int_ge(file, 0);
+    ck_assert_int_eq(close(file), 0);
+    ck_assert_int_eq(setenv("FAKEGPU_SHARED", name, 1), 0);
+    ck_assert_int_eq(setenv("FAKEGPU_MEM_MIB", "2000", 1), 0);
+    pid_t child = neighbour(); /* before this process starts CUDA: a child of one that has cannot use it */
+    start();
+    size_t both = free_bytes();
+    ck_assert_uint_eq(both, (2000 - 2 * 527 - 600) * MIB);
+    GIVES(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&p, both + 2 * MIB));
+    OK(cuMemAlloc(&p, both));
+    OK(cuMemFree(p));
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    siginfo_t ended;
+    ck_assert_int_eq(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0); /* not reaped */
+    ck_assert_uint_eq(free_bytes(), (2000 - 527) * MIB);
+    OK(cuMemAlloc(&p, 1400 * MIB));
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_int_eq(unlink(name), 0);
+}
+END_TEST
+
 static void fill(TCase *t)
 {
     tcase_add_test(t, every_kind_is_counted_by_its_rule);
@@ -249,6 +296,7 @@ static void fill(TCase *t)
     tcase_add_test(t, a_freed_small_block_is_overwritten);
     tcase_add_test(t, a_file_size_limit_does_not_kill);
     tcase_add_test(t, many_threads_leave_nothing_behind);
+    tcase_add_test(t, processes_share_a_card_and_a_dead_one_has_none_of_it);
 }
 
 int main(void) { return run_tests("stats", fill); }
