@@ -1,5 +1,6 @@
 /* Sizes its pool as engines do: weights, then three quarters of what a memory query says is free, in two equal buffers; then scratch. Prints what each of its
- * queries said, in MiB, and checks that what it said fell by what was taken. "unplanned": it takes 96 MiB more before the scratch. */
+ * queries said, in MiB, and checks that what it said fell by what was taken. "unplanned": it takes 96 MiB more before the scratch. "hold": it takes
+ * 4 GiB, says so, and keeps them until its input ends. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,12 @@ static __attribute__((noinline)) size_t query_for_pool(void)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "hold") == 0) {
+        take(4096 * MIB);
+        printf("held\n");
+        fflush(stdout);
+        return getchar() == EOF ? 0 : 6;
+    }
     size_t before = free_now("start"), after;
     void *weights = take(512 * MIB), *more = take(256 * MIB), *unplanned = NULL;
     after = free_now("loaded");

@@ -48,6 +48,28 @@ served budget plan.json --budget 31GiB
 holds the_budget_is_the_total "$out" 'start=* of 31744*'
 same less_by_as_much "$(value pool_query)" $((expected - 32607 + 31744))
 
+# ---- what another process has on the card before this one comes is not this one's
+export FAKEGPU_SHARED=$WORK/card
+served alone plan.json
+alone=$out
+mkfifo hold
+"$PROGRAM" hold <hold >held &
+holder=$!
+exec 3>hold
+for ((i = 0; i < 200; i++)); do
+    [ -s held ] && break
+    sleep 0.05
+done
+same the_neighbour_is_there "$(cat held)" held
+run "$PROGRAM"
+same a_bare_program_sees_it $(($(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$bare") - $(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$out"))) 4623 # and its context
+served beside plan.json
+same a_served_one_is_told_the_same "$out" "$alone"
+exec 3>&-
+wait $holder
+same the_neighbour_ended "$?" 0
+unset FAKEGPU_SHARED
+
 # What the plan does not know takes from what is free at once.
 run "$TENURE" run -q --plan plan.json -o unplanned -- "$PROGRAM" unplanned
 same free_falls_by_what_is_unplanned "$rc:$(value unplanned_fell)" 0:96
