@@ -137,7 +137,7 @@ typedef enum tn_event_type {
     TN_EV_TYPE_COUNT
 } tn_event_type;
 
-/* Where a plan sent a request: the upper half of an ALLOC's aux2, for DEVICE, ASYNC and PINNED blocks (the lower half is the kind's own). A block
+/* Where a plan sent a request: the upper half of an ALLOC's aux2, for DEVICE, ASYNC and PINNED blocks and VMM handles (the lower half is the kind's own). A block
  * that a tier serves has aux 0: the tier's memory is told of by ARENA events. */
 enum { TN_ROUTE_T1 = 1, TN_ROUTE_T2, TN_ROUTE_T3, TN_ROUTE_T4, TN_ROUTE_PACKED, TN_ROUTE_T5B, TN_ROUTE_TIERS }; /* 0: the driver's */
 enum { TN_ROUTE_TOO_LARGE = 1, TN_ROUTE_TOO_MANY, TN_ROUTE_IN_THE_WAY, TN_ROUTE_NO_ROOM, TN_ROUTE_CAPTURE, TN_ROUTE_NOT_CLEAN, TN_ROUTE_CAUSES }; /* why a planned request was spilled */
@@ -153,6 +153,15 @@ enum {
 static inline uint32_t tn_route_of(uint64_t aux2) { return (uint32_t)(aux2 >> 32); }
 static inline unsigned tn_route_tier(uint32_t route) { return route & TN_ROUTE_TIER; }
 static inline unsigned tn_route_cause(uint32_t route) { return route >> TN_ROUTE_CAUSE_SHIFT & 0xf; }
+
+/* What a VMM handle was asked for as: the lower half of its ALLOC's aux2. */
+enum {
+    TN_VMM_TYPES = 0xff,          /* mask: of the handles that it may be exported as */
+    TN_VMM_COMPRESSION_SHIFT = 8, /* eight bits */
+    TN_VMM_RDMA = 1 << 16,        /* reachable by GPUDirect RDMA */
+    TN_VMM_USAGE_SHIFT = 17,      /* eight bits */
+    TN_VMM_OTHER = 1 << 30        /* something that these do not say: not of a device, a tile pool, flags */
+};
 
 typedef enum tn_kind { /* what a pointer or handle is */
     TN_KIND_NONE = 0,

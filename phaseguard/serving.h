@@ -33,7 +33,8 @@ static inline int tn_serving_counts_kind(uint8_t kind)
 /* The tier (TN_ROUTE_*) that served an allocation, or whose memory an ARENA event is of; 0: the driver's. */
 static inline unsigned tn_serving_tier(const tn_event *e)
 {
-    int can = e->type == TN_EV_ARENA || (e->type == TN_EV_ALLOC && (e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED));
+    int can = e->type == TN_EV_ARENA || (e->type == TN_EV_ALLOC && (e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED ||
+                                                                  e->kind == TN_KIND_VMM_HANDLE));
     return can ? tn_route_tier(tn_route_of(e->aux2)) : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planner/bump.h"
+#include "planner/handles.h"
 #include "planner/layout.h"
 #include "planner/regions.h"
 #include "planner/room_threads.h"
@@ -28,6 +29,8 @@ static int can_be(const tn_unit *u, tn_discipline d)
 /* Of T3. */
 static uint64_t fixed_bytes(const tn_unit *u)
 {
+    if (u->family == TN_FAMILY_HANDLE)
+        return u->live_bytes; /* of pools that others share */
     uint64_t size = u->room.size > u->largest ? u->room.size : u->largest, blocks = u->room.blocks > u->live_blocks ? u->room.blocks : u->live_blocks;
     return blocks * tn_unit_bytes(u, size);
 }
@@ -356,6 +359,9 @@ tn_error tn_classify(tn_section *s, const tn_classify_options *options)
     }
     if (error == TN_OK) {
         tn_keep_exporters(s, open);
+        error = tn_handles_choose(s, open, chosen);
+    }
+    if (error == TN_OK) {
         /* For the comparison: what each would add if all of its family were packed. */
         for (size_t i = 0; i < s->unit_count; i++)
             chosen[i] = is_device(&s->units[i]);

@@ -10,13 +10,13 @@ const char *tn_native_cause(const tn_unit *u, int exports)
         {TN_KIND_REGISTERED, "the memory is the program's own, registered with the driver"},
         {TN_KIND_ARRAY, "an array's layout is the driver's"},
         {TN_KIND_MIPMAP, "an array's layout is the driver's"},
-        {TN_KIND_VMM_HANDLE, "physical memory that the program maps itself"},
         {TN_KIND_GRAPH, "the memory belongs to a graph"},
         {TN_KIND_POOL, "the program made the pool it comes from"},
         {TN_KIND_PITCH, "the pitch is the driver's choice"},
     };
+    int is_handle = u->kinds == 1u << TN_KIND_VMM_HANDLE;
     if (exports && u->flags & TN_LF_EXPORTED)
-        return "its memory was handed to another process";
+        return is_handle ? "a handle of it was exported, or retained by an address" : "its memory was handed to another process";
     if (u->flags & TN_LF_SYNC_MEMOPS)
         return "the program asked for synchronous copies on it";
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -24,6 +24,8 @@ const char *tn_native_cause(const tn_unit *u, int exports)
             return kinds[i].cause;
     if (u->family == TN_FAMILY_COUNT)
         return "the site takes memory of several families";
+    if (is_handle && (u->mixed_detail || u->detail & TN_VMM_OTHER))
+        return u->mixed_detail ? "the site asks for handles of several properties" : "handles of properties that no pool has";
     if (u->mixed_detail)
         return "the site takes pinned memory with several flags";
     if (u->live_blocks == 0)

@@ -6,7 +6,7 @@
 #include "ledger/journal_format.h"
 
 static const char *const discipline_names[TN_D_COUNT] = {"native", "T1", "T2", "T3", "T4", "packed", "T5a", "T5b"};
-static const char *const family_names[TN_FAMILY_COUNT] = {"device", "async", "pinned"};
+static const char *const family_names[TN_FAMILY_COUNT] = {"device", "async", "pinned", "handle"};
 
 const char *tn_discipline_name(tn_discipline d)
 {
@@ -40,6 +40,7 @@ tn_family tn_family_of_kind(uint8_t kind)
     case TN_KIND_DEVICE: return TN_FAMILY_DEVICE;
     case TN_KIND_ASYNC: return TN_FAMILY_ASYNC;
     case TN_KIND_PINNED: return TN_FAMILY_PINNED;
+    case TN_KIND_VMM_HANDLE: return TN_FAMILY_HANDLE;
     default: return TN_FAMILY_COUNT;
     }
 }
@@ -49,9 +50,9 @@ int tn_discipline_fits(tn_discipline d, tn_family f)
     switch (d) {
     case TN_D_NATIVE: return 1;
     case TN_D_T1: return f == TN_FAMILY_DEVICE;
-    case TN_D_T2: return f != TN_FAMILY_PINNED;
-    case TN_D_T3:
-    case TN_D_PACKED: return f != TN_FAMILY_PINNED;
+    case TN_D_T2:
+    case TN_D_PACKED: return f == TN_FAMILY_DEVICE || f == TN_FAMILY_ASYNC;
+    case TN_D_T3: return f != TN_FAMILY_PINNED;
     case TN_D_T4: return f == TN_FAMILY_ASYNC;
     case TN_D_T5A:
     case TN_D_T5B: return f == TN_FAMILY_PINNED;

@@ -20,6 +20,7 @@ typedef enum tn_family {
     TN_FAMILY_DEVICE = 0, /* plain device memory */
     TN_FAMILY_ASYNC,      /* stream-ordered, of the device's current pool */
     TN_FAMILY_PINNED,     /* host memory; flags are part of its identity */
+    TN_FAMILY_HANDLE,     /* physical memory that the program maps itself; so are its properties (TN_VMM_*), and its size */
     TN_FAMILY_COUNT
 } tn_family;
 
@@ -27,7 +28,7 @@ typedef enum tn_family {
 #define TN_CLASSES_EACH UINT32_MAX       /* a size class for each size */
 #define TN_CLASSES_ONE (UINT32_MAX - 1)  /* one for each site */
 
-/* As in plan files and rules: "native", "T1" ... ; "device", "async", "pinned". Never NULL. */
+/* As in plan files and rules: "native", "T1" ... ; "device", "async", "pinned", "handle". Never NULL. */
 const char *tn_discipline_name(tn_discipline d);
 const char *tn_family_name(tn_family f);
 /* TN_D_COUNT, TN_FAMILY_COUNT where there is none of that name. */
@@ -39,11 +40,20 @@ tn_family tn_family_of_kind(uint8_t kind);
 /* 1 where the family can have the discipline. */
 int tn_discipline_fits(tn_discipline d, tn_family f);
 
-/* The alignment that the driver gives a block: 2 MiB to plain device blocks above 1 MiB, else 512 B; 4 KiB to pinned ones. */
+/* Whether memory of the family is told apart by flags or properties too. */
+static inline int tn_family_has_detail(tn_family f)
+{
+    return f == TN_FAMILY_PINNED || f == TN_FAMILY_HANDLE;
+}
+
+/* The alignment that the driver gives a block: 2 MiB to plain device blocks above 1 MiB, else 512 B; 4 KiB to pinned ones. Of a handle the
+ * granularity of its size. */
 static inline uint64_t tn_native_alignment(tn_family f, uint64_t bytes)
 {
     if (f == TN_FAMILY_PINNED)
         return 4096;
+    if (f == TN_FAMILY_HANDLE)
+        return 2u << 20;
     return f == TN_FAMILY_DEVICE && bytes > (1u << 20) ? 2u << 20 : 512;
 }
 

@@ -14,6 +14,7 @@
 
 #define TN_PLAN_SCHEMA "tenure-plan/1"
 #define TN_PLAN_MESSAGE 1536
+#define TN_PLAN_HANDLES_MAX ((uint64_t)1 << 20) /* of one pool */
 
 typedef struct tn_plan_frame { /* innermost first; what is not known is NULL or 0 */
     const char *module, *build_id, *function, *file;
@@ -33,7 +34,7 @@ typedef struct tn_plan_row { /* one site */
     uint64_t coarse;           /* hash of its frames' modules and functions; 0: not known */
     tn_discipline discipline, runner_up;
     tn_family family;          /* TN_FAMILY_COUNT: native, of several or other kinds */
-    uint32_t detail;           /* pinned: the flags */
+    uint32_t detail;           /* pinned: the flags; handles: their properties (TN_VMM_*) */
     uint8_t held, varies;      /* varies: it asks for other sizes each time */
     uint64_t capacity, runner_capacity; /* what it takes; T1, T2, T4, packed: its part, shared with others */
     uint64_t blocks, largest;  /* most alive at once; bytes of the largest request */
@@ -52,6 +53,7 @@ typedef struct tn_plan_tier {
     tn_discipline discipline;
     tn_family family;
     uint32_t detail;
+    uint64_t block;            /* T3 of handles: bytes of each; `slots` says how many there are */
     uint64_t sites, capacity;
     uint64_t streams;          /* T4: stacks of that capacity */
     uint64_t live_peak, live_exact; /* seen: at native alignment; rounded to 512 B (packed, T5b, else 0) */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ledger/journal_format.h"
 #include "tiers/sort.h"
 
 #define BYTES_MAX ((uint64_t)1 << 56) /* so that sums of some do not wrap */
@@ -40,7 +41,8 @@ static const tn_plan_tier *tier_of(const tn_plan_section *s, const tn_plan_row *
 {
     for (size_t i = 0; i < s->tier_count; i++)
         if (s->tiers[i].discipline == row->discipline && s->tiers[i].family == row->family &&
-            (row->family != TN_FAMILY_PINNED || s->tiers[i].detail == row->detail))
+            (!tn_family_has_detail(row->family) || s->tiers[i].detail == row->detail) &&
+            (row->family != TN_FAMILY_HANDLE || s->tiers[i].block == row->largest))
             return &s->tiers[i];
     return NULL;
 }
@@ -114,7 +116,7 @@ static void check_row(check *c, const tn_plan_row *row)
         fail(c, "site %016" PRIx64 ": %s, and %s slots", row->key, tn_discipline_name(row->discipline), has_slots ? "no" : "it has");
     if (row->held && (row->discipline == TN_D_PACKED || row->discipline == TN_D_T4))
         fail(c, "site %016" PRIx64 ": graphs hold its addresses, and it shares them", row->key);
-    if (row->discipline == TN_D_T3 && (row->largest == 0 || row->capacity / row->largest < row->blocks))
+    if (row->discipline == TN_D_T3 && row->family != TN_FAMILY_HANDLE && (row->largest == 0 || row->capacity / row->largest < row->blocks))
         fail(c, "site %016" PRIx64 ": %" PRIu64 " blocks of %" PRIu64 " bytes are more than its %" PRIu64, row->key, row->blocks,
              row->largest, row->capacity);
     for (size_t i = 0; i < row->class_count; i++) {
@@ -136,6 +138,16 @@ static void check_rows(check *c)
     }
 }
 
+/* A pool of handles: all of one size, as many as there is memory for. */
+static void check_pool(check *c, const tn_plan_tier *t)
+{
+    uint64_t each = t->block <= BYTES_MAX ? tn_round_up(t->block, tn_native_alignment(TN_FAMILY_HANDLE, t->block)) : 0;
+    if (t->detail & TN_VMM_OTHER)
+        fail(c, "tier T3 of handles: no pool has the properties %" PRIu32, t->detail);
+    if (each == 0 || t->slots == 0 || t->slots > TN_PLAN_HANDLES_MAX || t->capacity % each || t->capacity / each != t->slots)
+        fail(c, "tier T3 of handles: %" PRIu64 " of %" PRIu64 " bytes are not its %" PRIu64, t->slots, t->block, t->capacity);
+}
+
 static void check_tiers(check *c)
 {
     const tn_plan_section *s = c->section;
@@ -148,10 +160,14 @@ static void check_tiers(check *c)
         }
         if (t->discipline == TN_D_NATIVE || t->family == TN_FAMILY_COUNT || !tn_discipline_fits(t->discipline, t->family))
             fail(c, "tier %s is not for this family of memory", tn_discipline_name(t->discipline));
+        if (t->family == TN_FAMILY_HANDLE)
+            check_pool(c, t);
+        else if (t->block)
+            fail(c, "tier %s: blocks of %" PRIu64 " bytes are for handles alone", tn_discipline_name(t->discipline), t->block);
         for (size_t k = 0; k < i; k++)
-            if (s->tiers[k].discipline == t->discipline && s->tiers[k].family == t->family && s->tiers[k].detail == t->detail)
+            if (s->tiers[k].discipline == t->discipline && s->tiers[k].family == t->family && s->tiers[k].detail == t->detail && s->tiers[k].block == t->block)
                 fail(c, "tier %s is there twice for %s memory", tn_discipline_name(t->discipline), tn_family_name(t->family));
-        for (size_t k = 0; k < s->row_count && t->discipline == TN_D_T3; k++)
+        for (size_t k = 0; k < s->row_count && t->discipline == TN_D_T3 && t->family != TN_FAMILY_HANDLE; k++)
             if (s->rows[k].discipline == TN_D_T3 && s->rows[k].family == t->family && s->rows[k].capacity <= BYTES_MAX && fixed <= BYTES_MAX)
                 fixed += s->rows[k].capacity;
         if (fixed > t->capacity)

@@ -267,7 +267,7 @@ static void read_value(read_state *r, const tn_shape_field *f, void *object)
         read_name(r, name);
         *(tn_family *)at = tn_family_find(name);
         if (*(tn_family *)at == TN_FAMILY_COUNT && strcmp(name, "other") != 0)
-            fail(r, TN_E_FORMAT, "is not device, async, pinned or other");
+            fail(r, TN_E_FORMAT, "is not device, async, pinned, handle or other");
         break;
     case TN_SHAPE_PHASE:
         read_name(r, name);

@@ -7,6 +7,7 @@
 
 #include "planner/bump.h"
 #include "planner/classify.h"
+#include "planner/handles.h"
 #include "planner/layout.h"
 #include "planner/plan_make.h"
 #include "planner/plan_parts.h"
@@ -71,7 +72,7 @@ static void make_rows(make *m)
         m->row_of[i] = (uint32_t)m->out->row_count;
         tn_plan_row *row = &m->out->rows[m->out->row_count++];
         *row = (tn_plan_row){.key = s->trace->sites[u->site].key, .python = s->trace->sites[u->site].python, .discipline = u->discipline,
-                             .runner_up = u->runner_up, .family = u->family, .detail = u->family == TN_FAMILY_PINNED ? u->detail : 0,
+                             .runner_up = u->runner_up, .family = u->family, .detail = tn_family_has_detail(u->family) ? u->detail : 0,
                              .held = u->held != 0, .varies = u->varies, .capacity = u->capacity, .runner_capacity = u->runner_capacity, .blocks = u->live_blocks,
                              .largest = u->largest, .alignment = u->discipline == TN_D_NATIVE ? 0 : tn_native_alignment(u->family, u->largest),
                              .reason = tn_plan_text(m->plan, u->reason), .rule = tn_plan_text(m->plan, u->rule), .room = u->room};
@@ -79,6 +80,8 @@ static void make_rows(make *m)
             row->blocks = u->room.blocks > row->blocks ? u->room.blocks : row->blocks;
             row->largest = u->room.size > row->largest ? u->room.size : row->largest;
             row->alignment = tn_native_alignment(u->family, row->largest);
+            if (u->family == TN_FAMILY_HANDLE && row->largest > u->largest)
+                row->largest = tn_round_up(row->largest, row->alignment);
         }
         if (m->options->namer)
             m->options->namer(m->options->user, m->plan, s->trace, u->site, row);
@@ -217,6 +220,31 @@ static tn_error fill_tier(make *m, tn_plan_tier *t)
     }
 }
 
+/* A tier for each size and set of properties. */
+static tn_error make_pools(make *m)
+{
+    tn_handle_class *at;
+    size_t count;
+    for (size_t i = 0; i < m->s->unit_count; i++)
+        m->chosen[i] = m->s->units[i].family == TN_FAMILY_HANDLE && m->s->units[i].discipline == TN_D_T3 && m->s->units[i].blocks > 0;
+    if (tn_none_chosen(m->s, m->chosen))
+        return TN_OK;
+    tn_error error = tn_handles_plan(m->s, m->chosen, &at, &count);
+    tn_plan_tier *tiers = error == TN_OK ? tn_plan_memory(m->plan, m->out->tier_count + count, sizeof *tiers) : NULL;
+    if (tiers && m->out->tier_count)
+        memcpy(tiers, m->out->tiers, m->out->tier_count * sizeof *tiers);
+    for (size_t i = 0; tiers && i < count; i++) {
+        uint64_t each = tn_round_up(at[i].bytes, tn_native_alignment(TN_FAMILY_HANDLE, at[i].bytes));
+        tiers[m->out->tier_count++] = (tn_plan_tier){.discipline = TN_D_T3, .family = TN_FAMILY_HANDLE, .detail = at[i].detail, .block = at[i].bytes,
+                                                     .sites = at[i].sites, .capacity = each * at[i].count, .live_peak = each * at[i].seen, .slots = at[i].count};
+    }
+    if (error == TN_OK)
+        free(at);
+    if (tiers)
+        m->out->tiers = tiers;
+    return error == TN_OK && !tiers ? TN_E_NOMEM : error;
+}
+
 static tn_error make_tiers(make *m)
 {
     const tn_section *s = m->s;
@@ -227,7 +255,7 @@ static tn_error make_tiers(make *m)
     m->out->tiers = tn_plan_memory(m->plan, most, sizeof(tn_plan_tier));
     if (!m->out->tiers)
         return TN_E_NOMEM;
-    for (unsigned f = 0; f < TN_FAMILY_COUNT && error == TN_OK; f++) {
+    for (unsigned f = 0; f < TN_FAMILY_HANDLE && error == TN_OK; f++) {
         for (unsigned d = TN_D_T1; d < TN_D_COUNT && error == TN_OK; d++) {
             /* Pinned memory by its flags, in their order. */
             for (uint64_t detail = 0, next; detail != UINT64_MAX && error == TN_OK; detail = next) {
@@ -247,7 +275,7 @@ static tn_error make_tiers(make *m)
             }
         }
     }
-    return error;
+    return error == TN_OK ? make_pools(m) : error;
 }
 
 /* ---- the section ---- */
@@ -270,7 +298,7 @@ static tn_error make_section(tn_plan *plan, const tn_section *s, const tn_plan_o
         error = tn_plan_find_sizing(plan, s, &options->sizing, out);
     if (error == TN_OK) {
         for (size_t i = 0; i < s->unit_count; i++)
-            m.chosen[i] = s->units[i].family == TN_FAMILY_DEVICE || s->units[i].family == TN_FAMILY_ASYNC;
+            m.chosen[i] = s->units[i].family != TN_FAMILY_PINNED && s->units[i].family != TN_FAMILY_COUNT;
         out->device_live_peak = tn_live_peak(s, m.chosen, 0);
         if (options->charger)
             options->charger(options->user, plan, s, out);

@@ -61,7 +61,8 @@ static int is_on_device(uint8_t kind)
 
 static int is_placed(const tn_section *s, const tn_life *l)
 {
-    return l->ctx != 0 && !(l->flags & TN_LF_IN_CAPTURE) && s->units[s->unit_of[l->site]].discipline != TN_D_NATIVE;
+    int whenever = l->kind == TN_KIND_VMM_HANDLE; /* a capture does not mind */
+    return l->ctx != 0 && (whenever || !(l->flags & TN_LF_IN_CAPTURE)) && s->units[s->unit_of[l->site]].discipline != TN_D_NATIVE;
 }
 
 typedef struct change { uint32_t at; uint8_t comes; uint64_t bytes; } change;

@@ -81,6 +81,7 @@ static const tn_shape_field tier_fields[] = {
     FIELD(DISCIPLINE, tn_plan_tier, discipline, "discipline"),
     FIELD(FAMILY, tn_plan_tier, family, "family"),
     FIELD(U32, tn_plan_tier, detail, "flags", OPTIONAL),
+    FIELD(U64, tn_plan_tier, block, "block", OPTIONAL),
     FIELD(U64, tn_plan_tier, capacity, "capacity"),
     FIELD(U64, tn_plan_tier, live_peak, "high_water"),
     FIELD(U64, tn_plan_tier, live_exact, "high_water_512", OPTIONAL),

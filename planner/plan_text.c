@@ -45,7 +45,9 @@ char *tn_plan_row_words(const tn_plan_row *row, char *out, size_t size)
 
 static void put_tier_name(const tn_plan_tier *t, char *out, size_t size)
 {
-    if (t->family == TN_FAMILY_PINNED)
+    if (t->family == TN_FAMILY_HANDLE)
+        snprintf(out, size, "%s %s, %" PRIu64 " KiB", tn_discipline_name(t->discipline), tn_family_name(t->family), t->block >> 10);
+    else if (t->family == TN_FAMILY_PINNED)
         snprintf(out, size, "%s %s, flags %" PRIu32, tn_discipline_name(t->discipline), tn_family_name(t->family), t->detail);
     else
         snprintf(out, size, "%s %s", tn_discipline_name(t->discipline), tn_family_name(t->family));
@@ -101,7 +103,7 @@ static void print_packed(const tn_plan_section *s, FILE *out)
     for (size_t i = 0; i < s->tier_count; i++) {
         const tn_plan_tier *t = &s->tiers[i];
         char name[64];
-        if (!t->slots)
+        if (!t->slots || t->family == TN_FAMILY_HANDLE)
             continue;
         put_tier_name(t, name, sizeof name);
         fprintf(out, "  %s: no layout of its slots is below %s MiB; ", name, mib(t->lower_bound, a));

@@ -141,6 +141,14 @@ static tn_instance *instance_of(tn_section *s, uint32_t process, uint32_t ctx)
     return in;
 }
 
+/* Under which context a handle is counted. */
+static uint32_t first_context(const tn_section *s, uint32_t process, uint32_t otherwise)
+{
+    for (size_t i = s->instance_count; i-- > 0 && s->instances[i].process == process;)
+        otherwise = s->instances[i].ctx;
+    return otherwise;
+}
+
 static tn_error add_process(tn_sections *all, const tn_trace *trace, uint32_t process)
 {
     const tn_trace_process *p = &trace->processes[process];
@@ -166,12 +174,13 @@ static tn_error add_process(tn_sections *all, const tn_trace *trace, uint32_t pr
         s->unit_of[l->site] = 0; /* seen; numbered below */
         if (!tn_may_be_placed(l))
             continue;
-        if (l->ctx != last_ctx) {
-            tn_instance *in = instance_of(s, process, l->ctx);
+        uint32_t ctx = l->kind == TN_KIND_VMM_HANDLE ? first_context(s, process, l->ctx) : l->ctx;
+        if (ctx != last_ctx) {
+            tn_instance *in = instance_of(s, process, ctx);
             if (!in)
                 return TN_E_NOMEM;
             instance = (size_t)(in - s->instances);
-            last_ctx = l->ctx;
+            last_ctx = ctx;
         }
         tn_instance *in = &s->instances[instance];
         uint32_t *at = TN_TRACE_PUSH(in->births, in->birth_count);

@@ -13,7 +13,7 @@ typedef struct tn_unit {
     uint32_t site;           /* in trace->sites */
     tn_family family;        /* TN_FAMILY_COUNT: of several, or of kinds that are never placed */
     uint32_t kinds;          /* bit k: blocks of TN_KIND k */
-    uint32_t detail;         /* pinned: the flags */
+    uint32_t detail;         /* pinned: the flags; handles: their properties */
     uint8_t flags;           /* TN_LF_* of any of its blocks */
     uint8_t mixed_detail;    /* its blocks have several flags */
     uint8_t by_host;         /* every block was first written from the host, before Serving */
@@ -42,8 +42,8 @@ typedef struct tn_unit {
     int held;                /* its blocks' addresses are in graphs: shared with no other site */
 } tn_unit;
 
-/* One context of one process on the section's device. Blocks that may be placed, as indices into the process's lives: in the order in which
- * they came, were freed, and became clean; of the last two only those that did. */
+/* One context of one process on the section's device; the first of a process has the handles of them all, which belong to none. Blocks that may be
+ * placed, as indices into the process's lives: in the order in which they came, were freed, and became clean; of the last two only those that did. */
 typedef struct tn_instance {
     uint32_t process, ctx;
     uint32_t *births, *frees, *cleans;
@@ -79,10 +79,11 @@ void tn_section_unpick(tn_section *picked);
 /* tn_program_script (program_script.h), for the caller to free; NULL: none. */
 char *tn_section_script(const char *exe, const char *cmdline, size_t bytes);
 
-/* Blocks whose memory no context owns, or that came while a capture was active, are the driver's whatever a plan says. */
+/* Blocks that were taken without a context, or while a capture was active, are the driver's whatever a plan says. A capture does not mind a handle. */
 static inline int tn_may_be_placed(const tn_life *l)
 {
-    return l->ctx != 0 && !(l->flags & TN_LF_IN_CAPTURE) && tn_family_of_kind(l->kind) != TN_FAMILY_COUNT;
+    tn_family f = tn_family_of_kind(l->kind);
+    return l->ctx != 0 && (f == TN_FAMILY_HANDLE || !(l->flags & TN_LF_IN_CAPTURE)) && f != TN_FAMILY_COUNT;
 }
 
 /* ---- walking an instance's blocks in order ---- */

@@ -18,7 +18,7 @@ const char *tn_spill_text(tn_spill spill)
 static const tn_plan_tier *tier_of(const tn_plan_section *s, tn_discipline d, tn_family f, uint32_t detail)
 {
     for (size_t i = 0; i < s->tier_count; i++)
-        if (s->tiers[i].discipline == d && s->tiers[i].family == f && (f != TN_FAMILY_PINNED || s->tiers[i].detail == detail))
+        if (s->tiers[i].discipline == d && s->tiers[i].family == f && (!tn_family_has_detail(f) || s->tiers[i].detail == detail))
             return &s->tiers[i];
     return NULL;
 }
@@ -49,21 +49,25 @@ tn_serve *tn_serve_new(const tn_plan_section *plan, size_t lives)
     s->plan = plan;
     s->first_slot = calloc(plan->row_count + 1, sizeof *s->first_slot);
     s->fixeds = calloc(plan->row_count + 1, sizeof *s->fixeds);
+    s->pools = calloc(plan->tier_count + 1, sizeof *s->pools);
     s->place = malloc((lives + 1) * sizeof *s->place);
     s->row_of = malloc((lives + 1) * sizeof *s->row_of);
     s->freed_in = calloc(lives + 1, sizeof *s->freed_in);
-    if (!s->first_slot || !s->fixeds || !s->place || !s->row_of || !s->freed_in || !tn_serve_make_slots(s) || !make_regions(s)) {
+    if (!s->first_slot || !s->fixeds || !s->pools || !s->place || !s->row_of || !s->freed_in || !tn_serve_make_slots(s) || !make_regions(s)) {
         tn_serve_free(s);
         return NULL;
     }
     memset(s->row_of, 0xff, (lives + 1) * sizeof *s->row_of);
     for (size_t i = 0; i < plan->row_count; i++) {
         const tn_plan_row *row = &plan->rows[i];
-        if (row->discipline != TN_D_T3)
+        if (row->discipline != TN_D_T3 || row->family == TN_FAMILY_HANDLE)
             continue;
         s->fixeds[i].block = tn_round_up(row->largest, tn_native_alignment(row->family, row->largest));
         s->fixeds[i].count = s->fixeds[i].block ? row->capacity / s->fixeds[i].block : 0;
     }
+    for (size_t i = 0; i < plan->tier_count; i++)
+        if (plan->tiers[i].family == TN_FAMILY_HANDLE)
+            s->pools[i] = (tn_serve_fixed){.block = plan->tiers[i].block, .count = plan->tiers[i].slots};
     return s;
 }
 
@@ -80,6 +84,7 @@ void tn_serve_free(tn_serve *s)
     free(s->others);
     free(s->first_slot);
     free(s->fixeds);
+    free(s->pools);
     free(s->loose);
     free(s->place);
     free(s->row_of);
@@ -93,10 +98,30 @@ void tn_serve_free(tn_serve *s)
 
 /* ---- the other tiers ---- */
 
+/* The pool of just such handles; NULL: the plan has none. */
+static tn_serve_fixed *pool_of(const tn_serve *s, const tn_life *block)
+{
+    for (size_t i = 0; i < s->plan->tier_count; i++)
+        if (s->plan->tiers[i].family == TN_FAMILY_HANDLE && s->plan->tiers[i].detail == block->detail && s->plan->tiers[i].block == block->bytes)
+            return &s->pools[i];
+    return NULL;
+}
+
+/* What a block that was served is of. */
+static tn_serve_fixed *fixed_of(const tn_serve *s, uint32_t row, uint32_t life)
+{
+    return s->plan->rows[row].family == TN_FAMILY_HANDLE ? &s->pools[s->place[life]] : &s->fixeds[row];
+}
+
 static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
 {
-    tn_serve_fixed *f = &s->fixeds[row];
+    int is_handle = s->plan->rows[row].family == TN_FAMILY_HANDLE;
+    tn_serve_fixed *f = is_handle ? pool_of(s, block) : &s->fixeds[row];
     out->short_by = block->bytes;
+    if (!f) {
+        out->spill = TN_SPILL_TOO_LARGE; /* or too small: there is no room of its size */
+        return;
+    }
     if (block->bytes > f->block)
         out->spill = TN_SPILL_TOO_LARGE;
     else if (f->alive >= f->count && f->freed == 0)
@@ -108,6 +133,8 @@ static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t
         tn_serve_wait(s);
     }
     f->alive++;
+    if (is_handle)
+        s->place[life] = (uint32_t)(f - s->pools);
     s->row_of[life] = row;
 }
 
@@ -215,7 +242,7 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life)
         tn_region_free_block(&s->run, s->place[life]);
         break;
     case TN_D_T3:
-        s->fixeds[row].freed++;
+        fixed_of(s, row, life)->freed++;
         s->freed_in[life] = s->waits + 1;
         break;
     case TN_D_T4:
@@ -249,8 +276,8 @@ void tn_serve_clean(tn_serve *s, uint32_t life)
     case TN_D_T3:
         /* A wait of ours may have made it clean before. */
         if (s->freed_in[life] == s->waits + 1) {
-            s->fixeds[row].freed--;
-            s->fixeds[row].alive--;
+            fixed_of(s, row, life)->freed--;
+            fixed_of(s, row, life)->alive--;
         }
         break;
     case TN_D_PACKED:

@@ -7,7 +7,7 @@
 
 typedef enum tn_spill {
     TN_SPILL_NONE = 0,
-    TN_SPILL_TOO_LARGE,  /* larger than what was planned for the site */
+    TN_SPILL_TOO_LARGE,  /* larger than what was planned for the site; of a handle, of a size that no pool has */
     TN_SPILL_TOO_MANY,   /* more alive at once than was planned */
     TN_SPILL_IN_THE_WAY, /* another site's block has the addresses */
     TN_SPILL_NO_ROOM,    /* the tier's arena is full, or no region is planned for the request */

@@ -25,6 +25,7 @@ struct tn_serve {
     uint32_t *others; size_t other_count;
     uint32_t *first_slot;         /* by row: its first slot */
     tn_serve_fixed *fixeds;               /* by row */
+    tn_serve_fixed *pools;        /* of handles, by tier */
     tn_bump bumps[TN_FAMILY_COUNT];
     tn_bump *stacks; size_t stack_count;
     tn_index stack_of_stream;

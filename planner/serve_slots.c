@@ -106,6 +106,10 @@ void tn_serve_wait(tn_serve *s)
         s->fixeds[i].alive -= s->fixeds[i].freed;
         s->fixeds[i].freed = 0;
     }
+    for (size_t i = 0; i < s->plan->tier_count; i++) {
+        s->pools[i].alive -= s->pools[i].freed;
+        s->pools[i].freed = 0;
+    }
 }
 
 void tn_serve_take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)

@@ -17,7 +17,7 @@
 
 /* What was seen of one block. */
 enum {
-    TN_LF_EXPORTED = 1u << 0,     /* its memory was handed to another process */
+    TN_LF_EXPORTED = 1u << 0,     /* its memory was handed to another process; of a handle also: the program asked for it by an address */
     TN_LF_SYNC_MEMOPS = 1u << 1,  /* the program asked for synchronous copies on it */
     TN_LF_HELD = 1u << 2,         /* a graph exec held its address */
     TN_LF_IN_CAPTURE = 1u << 3,   /* taken while a capture was active: the driver's, whatever the plan says */
@@ -36,7 +36,7 @@ typedef struct tn_life {
     uint32_t begin, freed, clean;
     uint32_t stream, free_stream; /* 0: not stream-ordered */
     uint32_t ctx;
-    uint32_t detail;             /* pinned: its flags */
+    uint32_t detail;             /* pinned: its flags; a handle: its properties (TN_VMM_*) */
     uint8_t kind;                /* TN_KIND_* */
     uint8_t device;
     uint8_t phase, free_phase;   /* TN_PHASE_* in which it came and went */

@@ -99,7 +99,7 @@ static void take_alloc(tn_replay *r)
     uint64_t backed = backed_units(e);
     *l = (tn_life){.bytes = e->bytes, .backed = backed > UINT32_MAX ? UINT32_MAX : (uint32_t)backed, .site = site, .begin = r->at, .freed = TN_LIFE_OPEN,
                    .clean = TN_LIFE_OPEN, .stream = is_stream_ordered(e->kind) ? e->stream : 0, .ctx = e->ctx, .kind = e->kind,
-                   .detail = e->kind == TN_KIND_PINNED ? (uint32_t)e->aux2 : 0, .device = e->device, .phase = e->phase,
+                   .detail = e->kind == TN_KIND_PINNED || e->kind == TN_KIND_VMM_HANDLE ? (uint32_t)e->aux2 : 0, .device = e->device, .phase = e->phase,
                    .thread = r->thread < UINT8_MAX ? (uint8_t)r->thread : UINT8_MAX};
     if (r->captures && e->kind != TN_KIND_GRAPH)
         l->flags |= TN_LF_IN_CAPTURE;
@@ -135,6 +135,10 @@ static void take_free(tn_replay *r)
     tn_index_take(t, e->addr);
     if (s && s->maps > 0) /* its memory stays until the last mapping is gone */
         return;
+    if (s) {
+        tn_replay_end_handle(r, index, s);
+        return;
+    }
     tn_life *l = &r->p->lives[index];
     l->freed = r->at;
     l->free_phase = e->phase;

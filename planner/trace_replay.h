@@ -28,7 +28,7 @@ typedef struct tn_replay {
     uint8_t *freed_kind; size_t thread_room; /* by thread: kind of the block of its last free */
     uint8_t *seen_site;     /* by index in the trace's sites: 1 where the process has taken from it */
     tn_index handle_state;  /* life of a VMM handle -> index in states */
-    struct handle_state { uint32_t refs, maps; } *states; size_t state_count;
+    struct handle_state { uint32_t refs, maps; uint8_t mapped; } *states; size_t state_count;
     uint32_t captures;
     tn_error error;
 } tn_replay;
@@ -58,6 +58,9 @@ static inline struct handle_state *tn_replay_handle(tn_replay *r, uint32_t life)
     uint32_t i = tn_index_find(&r->handle_state, life);
     return i == TN_INDEX_NONE ? NULL : &r->states[i];
 }
+
+/* A handle is released and mapped nowhere any more. Work that still runs may be at its memory, where it was ever mapped: in any context. */
+void tn_replay_end_handle(tn_replay *r, uint32_t index, const struct handle_state *s);
 
 /* The event at hand, of each kind (trace_special.c). */
 void tn_replay_map(tn_replay *r);

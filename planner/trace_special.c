@@ -16,7 +16,24 @@ void tn_replay_map(tn_replay *r)
     }
     *m = (mapping){.bytes = r->e->bytes, .life = life};
     s->maps++;
+    s->mapped = 1;
     tn_replay_check(r, tn_index_set(&r->mapped, r->e->addr, (uint32_t)r->mapping_count - 1));
+}
+
+void tn_replay_end_handle(tn_replay *r, uint32_t index, const struct handle_state *s)
+{
+    tn_replay_end(r, index);
+    if (!s->mapped)
+        return;
+    r->p->lives[index].clean = TN_LIFE_OPEN;
+    tn_replay_check(r, tn_marks_freed(r->marks, index, 0, r->e->tsc));
+}
+
+static void end_mapping(tn_replay *r, uint32_t i)
+{
+    struct handle_state *s = tn_replay_handle(r, r->mappings[i].life);
+    if (s && --s->maps == 0 && s->refs == 0)
+        tn_replay_end_handle(r, r->mappings[i].life, s);
 }
 
 void tn_replay_unmap(tn_replay *r)
@@ -25,13 +42,21 @@ void tn_replay_unmap(tn_replay *r)
     uint32_t i;
     while (r->e->result == 0 && left > 0 && (i = tn_index_take(&r->mapped, at)) != TN_INDEX_NONE) {
         const mapping *m = &r->mappings[i];
-        struct handle_state *s = tn_replay_handle(r, m->life);
-        if (s && --s->maps == 0 && s->refs == 0)
-            tn_replay_end(r, m->life);
+        end_mapping(r, i);
         if (m->bytes == 0 || m->bytes >= left)
             return;
         at += m->bytes;
         left -= m->bytes;
+    }
+    /* A gap: only looking at every mapping finds what lies behind it. */
+    for (size_t k = 0; r->e->result == 0 && left > 0 && r->mapped.slots && k <= r->mapped.mask;) {
+        const tn_index_slot s = r->mapped.slots[k];
+        if (!s.used || s.key < at || s.key - at >= left) {
+            k++;
+            continue;
+        }
+        tn_index_take(&r->mapped, s.key); /* another may have moved up to k */
+        end_mapping(r, s.value);
     }
 }
 
@@ -51,9 +76,22 @@ static uint32_t find_inside(const tn_replay *r, uint64_t addr)
     return TN_INDEX_NONE;
 }
 
+/* The handle that is mapped at an address. */
+static uint32_t find_mapped(const tn_replay *r, uint64_t addr)
+{
+    for (size_t i = 0; r->mapped.slots && i <= r->mapped.mask; i++) {
+        const tn_index_slot *s = &r->mapped.slots[i];
+        if (s->used && addr >= s->key && addr - s->key < r->mappings[s->value].bytes)
+            return r->mappings[s->value].life;
+    }
+    return TN_INDEX_NONE;
+}
+
 void tn_replay_flag(tn_replay *r, uint64_t addr, uint8_t flag)
 {
     uint32_t index = find_inside(r, addr);
+    if (index == TN_INDEX_NONE)
+        index = find_mapped(r, addr);
     if (index != TN_INDEX_NONE)
         r->p->lives[index].flags |= flag;
 }
@@ -65,11 +103,22 @@ void tn_replay_export(tn_replay *r)
         return;
     if (e->kind == TN_EXPORT_IPC || e->kind == TN_EXPORT_DMABUF || e->kind == TN_EXPORT_POOL_POINTER) {
         tn_replay_flag(r, e->addr, TN_LF_EXPORTED);
+    } else if (e->kind == TN_EXPORT_FD) {
+        uint32_t life = tn_index_find(&r->handles, e->addr);
+        if (life != TN_INDEX_NONE)
+            r->p->lives[life].flags |= TN_LF_EXPORTED;
     } else if (e->kind == TN_EXPORT_RETAIN) {
         uint32_t life = tn_index_find(&r->handles, e->aux);
+        if (life == TN_INDEX_NONE) { /* released while it was mapped, and had back */
+            life = find_mapped(r, e->addr);
+            if (life != TN_INDEX_NONE)
+                tn_replay_check(r, tn_index_set(&r->handles, e->aux, life));
+        }
         struct handle_state *s = life == TN_INDEX_NONE ? NULL : tn_replay_handle(r, life);
-        if (s)
-            s->refs++;
+        if (!s)
+            return;
+        s->refs++;
+        r->p->lives[life].flags |= TN_LF_EXPORTED;
     }
 }
 

@@ -32,7 +32,8 @@ static void note_spill(verify *v, uint32_t row, const tn_life *l, uint32_t life,
 {
     tn_verdict_row *r = &v->rows[row];
     r->by_spill[answer->spill]++;
-    if (answer->spill == TN_SPILL_TOO_LARGE && l->bytes > r->largest)
+    int of_its_size = answer->spill == TN_SPILL_TOO_MANY && v->section->rows[row].family == TN_FAMILY_HANDLE; /* a rule for handles names it */
+    if ((answer->spill == TN_SPILL_TOO_LARGE || of_its_size) && l->bytes > r->largest)
         r->largest = l->bytes;
     if (answer->spill == TN_SPILL_TOO_MANY || answer->spill == TN_SPILL_NO_ROOM) {
         struct spilled *s = &v->spilled[row];
@@ -92,7 +93,7 @@ static uint32_t placed_row(const verify *v, const tn_life *l)
     uint32_t row = v->match.row_of[v->run->unit_of[l->site]];
     if (row == TN_TRACE_NONE || v->section->rows[row].discipline == TN_D_NATIVE || v->section->rows[row].family != tn_family_of_kind(l->kind))
         return TN_TRACE_NONE;
-    return l->kind == TN_KIND_PINNED && l->detail != v->section->rows[row].detail ? TN_TRACE_NONE : row;
+    return tn_family_has_detail(tn_family_of_kind(l->kind)) && l->detail != v->section->rows[row].detail ? TN_TRACE_NONE : row;
 }
 
 static tn_error replay_instance(verify *v, const tn_instance *in)

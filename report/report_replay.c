@@ -369,7 +369,8 @@ static void replay_unreserve(replay *r, const tn_event *e)
  * process: a reset leaves both. */
 static int dies_with_context(const tn_block *b)
 {
-    return (b->space <= TN_BLOCK_EXTERNAL || b->space == TN_BLOCK_ARENA) && b->space != TN_BLOCK_VMM_HANDLE && b->kind != TN_KIND_ASYNC && b->kind != TN_KIND_POOL;
+    return (b->space <= TN_BLOCK_EXTERNAL || b->space == TN_BLOCK_ARENA) && b->space != TN_BLOCK_VMM_HANDLE && b->kind != TN_KIND_VMM_HANDLE &&
+           b->kind != TN_KIND_ASYNC && b->kind != TN_KIND_POOL;
 }
 
 static void replay_context(replay *r, const tn_event *e)

@@ -63,7 +63,7 @@ static tn_error event(const tn_moment *now)
         return TN_OK;
     }
     unsigned tier = tn_serving_tier(e);
-    int can = e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED;
+    int can = e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED || e->kind == TN_KIND_VMM_HANDLE;
     uint32_t route = can ? tn_route_of(e->aux2) : 0;
     if (tier >= TN_ROUTE_TIERS || !tn_serving_counts_kind(e->kind) || now->row == TN_NO_INDEX || (e->result != 0 && !tn_route_cause(route)))
         return TN_OK;

@@ -40,13 +40,14 @@ static tn_mem_error make(tn_place *p, uint64_t *short_by)
     if (!p->rows) return TN_MEM_E_HOST_MEMORY;
     for (size_t i = 0; i < s->row_count; i++) {
         const tn_plan_row *r = &s->rows[i];
+        if (r->family >= TN_FAMILY_HANDLE) continue; /* handles belong to no context */
         if (r->family == TN_FAMILY_PINNED && r->detail >= TN_PLACE_PINNED_SETS) continue; /* flags that no driver has: native */
         p->rows[i] = (tn_place_row){.tier = tier_of(r->discipline), .family = (uint8_t)r->family, .flags = (uint8_t)(r->family == TN_FAMILY_PINNED ? r->detail : 0)};
     }
     for (size_t i = 0; i < s->tier_count; i++)
-        if (s->tiers[i].discipline != TN_D_T5A) p->capacity += s->tiers[i].capacity * (s->tiers[i].discipline == TN_D_T4 ? s->tiers[i].streams : 1);
+        if (s->tiers[i].discipline != TN_D_T5A && s->tiers[i].family != TN_FAMILY_HANDLE) p->capacity += s->tiers[i].capacity * (s->tiers[i].discipline == TN_D_T4 ? s->tiers[i].streams : 1);
     tn_mem_error error = tn_place_model_create(p);
-    for (unsigned family = 0; family < TN_FAMILY_COUNT && error == TN_MEM_OK; family++)
+    for (unsigned family = 0; family < TN_FAMILY_HANDLE && error == TN_MEM_OK; family++)
         for (unsigned flags = 0; flags < (family == TN_FAMILY_PINNED ? TN_PLACE_PINNED_SETS : 1) && error == TN_MEM_OK; flags++)
             error = tn_place_slots_create(p, family, flags, short_by);
     return error == TN_MEM_OK ? tn_place_bumps_create(p, short_by) : error;

@@ -9,6 +9,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve_calls.h"
+#include "shim/serve_handles.h"
 #include "shim/serve_marks.h"
 #include "shim/record_memory.h"
 
@@ -167,7 +168,7 @@ void rec_alloc_vmm(tn_hook_frame *f, int r, uint64_t handle, uint64_t bytes, con
 {
     tn_context c = tn_context_current(f);
     c.device = prop && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? (uint8_t)prop->location.id : (uint8_t)TN_DEVICE_NONE;
-    tn_record_alloc(f, r, TN_KIND_VMM_HANDLE, handle, bytes, flags, c, TN_STREAM_NONE);
+    tn_record_alloc(f, r, TN_KIND_VMM_HANDLE, handle, bytes, tn_handle_detail(prop, flags), c, TN_STREAM_NONE);
 }
 
 void rec_import(tn_hook_frame *f, int r, uint64_t addr, uint64_t bytes)
@@ -282,7 +283,7 @@ void rec_vmm(tn_hook_frame *f, int r, tn_event_type type, uint64_t addr, uint64_
         tn_entry handle = {0};
         tn_ledger_find(TN_SPACE_VMM_HANDLE, aux, &handle);
         tn_entry m = {.addr = addr, .bytes = bytes, .site = handle.site, .ctx = handle.ctx, .kind = TN_KIND_VMM_HANDLE,
-                      .device = handle.device, .extra = aux, .tsc = now};
+                      .device = handle.device, .extra = aux, .tsc = now, .stream = TN_STREAM_OF_MAPPING};
         tn_ledger_insert(TN_SPACE_MAPPING, &m, NULL);
     } else if (!f->nested && type == TN_EV_VMM_UNMAP) {
         tn_entry gone;

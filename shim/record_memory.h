@@ -6,6 +6,8 @@
 #include "shim/identity.h"
 #include "shim/record.h"
 
+#define TN_STREAM_OF_MAPPING UINT32_MAX /* in the ledger's entry of a mapping of virtual memory, which tells it from its handle's */
+
 void tn_record_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, tn_context c, void *stream);
 /* After f->begun, freed_addr, freed_space, freed_known and freed are set. */
 void tn_record_free(tn_hook_frame *f, int r, void *stream);

@@ -67,12 +67,14 @@ tn_place *tn_serve_place_of(uint32_t ctx);
 #define TN_SERVE_POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
 
 /* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. Returns what serving takes in all: both, the
- * pool's in steps, and what came with the arenas where that could be seen (a stream, page tables of pinned arenas). */
+ * pool's in steps, pools of handles, and what came with the arenas where that could be seen (a stream, page tables of pinned arenas). */
 uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
 /* Whether there are arenas, or were. */
 int tn_serve_has_arenas(void);
 /* Whether the address lies in memory of a tier, whoever has it now. */
 int tn_serve_owns(uint64_t addr);
+/* A reading around this call, or around the runtime's above it, would take the memory of a tier for the call's own. */
+void tn_serve_no_reading(tn_hook_frame *f);
 /* Under whose hook regions come and go on this thread; NULL afterwards. */
 void tn_serve_frame(tn_hook_frame *f);
 /* The context has ended, or was reset: what it had is gone with it, without a call of the driver. */

@@ -37,6 +37,15 @@ static inline int tn_is_served(const tn_entry *e)
 #define TN_SERVED_cuMemGetInfo_v2 ~,
 #define TN_SERVED_cuMemPoolGetAttribute ~,
 #define TN_SERVED_cuMemPoolSetAttribute ~,
+#define TN_SERVED_cuMemCreate ~,
+#define TN_SERVED_cuMemRelease ~,
+#define TN_SERVED_cuMemMap ~,
+#define TN_SERVED_cuMemUnmap ~,
+#define TN_SERVED_cuMemRetainAllocationHandle ~,
+#define TN_SERVED_cuMemExportToShareableHandle ~,
+#define TN_SERVED_cuMemGetAllocationPropertiesFromHandle ~,
+#define TN_SERVED_cuMulticastBindMem ~,
+#define TN_SERVED_cuMulticastBindAddr ~,
 #define TN_SERVED_SECOND(a, b, ...) b
 #define TN_SERVED_IS_(...) TN_SERVED_SECOND(__VA_ARGS__, 0, ~)
 #define TN_SERVED_IS(name) TN_SERVED_IS_(TN_SERVED_##name 1)
@@ -67,6 +76,27 @@ CUresult tn_serve_cuPointerSetAttribute(tn_hook_frame *f, CUresult (*call)(const
 CUresult tn_serve_cuIpcGetMemHandle(tn_hook_frame *f, CUresult (*call)(CUipcMemHandle *, CUdeviceptr), CUipcMemHandle *handle, CUdeviceptr address);
 CUresult tn_serve_cuMemGetHandleForAddressRange(tn_hook_frame *f, CUresult (*call)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long),
                                                 void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags);
+
+/* ---- serve_handle_calls.c */
+CUresult tn_serve_cuMemCreate(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle *, size_t, const CUmemAllocationProp *, unsigned long long),
+                              CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult tn_serve_cuMemRelease(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle), CUmemGenericAllocationHandle handle);
+CUresult tn_serve_cuMemMap(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long),
+                           CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUresult tn_serve_cuMemUnmap(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, size_t), CUdeviceptr address, size_t bytes);
+CUresult tn_serve_cuMemRetainAllocationHandle(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle *, void *), CUmemGenericAllocationHandle *out,
+                                              void *address);
+CUresult tn_serve_cuMemExportToShareableHandle(tn_hook_frame *f,
+                                               CUresult (*call)(void *, CUmemGenericAllocationHandle, CUmemAllocationHandleType, unsigned long long), void *out,
+                                               CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type, unsigned long long flags);
+CUresult tn_serve_cuMemGetAllocationPropertiesFromHandle(tn_hook_frame *f, CUresult (*call)(CUmemAllocationProp *, CUmemGenericAllocationHandle),
+                                                         CUmemAllocationProp *out, CUmemGenericAllocationHandle handle);
+CUresult tn_serve_cuMulticastBindMem(tn_hook_frame *f,
+                                     CUresult (*call)(CUmemGenericAllocationHandle, size_t, CUmemGenericAllocationHandle, size_t, size_t, unsigned long long),
+                                     CUmemGenericAllocationHandle group, size_t at, CUmemGenericAllocationHandle handle, size_t offset, size_t bytes,
+                                     unsigned long long flags);
+CUresult tn_serve_cuMulticastBindAddr(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle, size_t, CUdeviceptr, size_t, unsigned long long),
+                                      CUmemGenericAllocationHandle group, size_t at, CUdeviceptr address, size_t bytes, unsigned long long flags);
 
 /* ---- serve_info.c */
 CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, size_t *), size_t *free_bytes, size_t *total_bytes);

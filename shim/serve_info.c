@@ -10,8 +10,10 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/record_charge.h"
+#include "shim/record_memory.h"
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
+#include "shim/serve_handles.h"
 #include "shim/serve_info.h"
 
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
@@ -61,7 +63,13 @@ static int is_sized(const tn_plan_section *s, uint32_t site)
 static int count_block(const tn_entry *e, void *arg)
 {
     account *a = arg;
-    if (e->device == a->device && e->kind == TN_KIND_VMM_HANDLE) a->live += e->bytes;
+    /* A handle, and the mapping of one that is released already: it counts until it is unmapped. */
+    int is_mapping = e->kind == TN_KIND_VMM_HANDLE && e->stream == TN_STREAM_OF_MAPPING;
+    if (e->device == a->device && e->kind == TN_KIND_VMM_HANDLE && !(is_mapping && tn_ledger_find(TN_SPACE_VMM_HANDLE, e->extra, NULL))) {
+        a->live += up(e->bytes, 2u << 20);
+        if (is_sized(a->section->plan, e->site)) a->sized += up(e->bytes, 2u << 20);
+        else if (tn_serve_row(a->section, e->site) == TN_SERVE_NO_ROW) a->unplanned += up(e->bytes, 2u << 20);
+    }
     if (e->device != a->device || (e->kind != TN_KIND_DEVICE && e->kind != TN_KIND_ASYNC && e->kind != TN_KIND_PITCH)) return 0;
     uint64_t bytes = e->kind == TN_KIND_ASYNC ? up(e->bytes, 512) : up(e->bytes, e->bytes > (1u << 20) ? 2u << 20 : 512);
     int served = tn_is_served(e);
@@ -101,14 +109,15 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
     f->thread->busy = 1;
     if (!atomic_load_explicit(&looked, memory_order_relaxed) && !atomic_exchange(&looked, 1)) (void)tn_serve_finds_sanitizer();
     tn_context c = tn_context_current(f);
-    int is_native = tn_serve_is_stopped() && !tn_serve_has_arenas();
+    int is_native = tn_serve_is_stopped() && !tn_serve_has_arenas() && !tn_serve_handles_ready(c.device);
     account a = {.section = c.number && !is_native ? tn_serve_section_of(c.device) : NULL, .device = c.device};
     if (a.section) {
-        uint64_t arenas_plain, arenas_pooled;
+        uint64_t arenas_plain, arenas_pooled, pools, handles;
+        tn_serve_handles_held(c.device, &pools, &handles);
         tn_ledger_sweep(count_block, NULL, &a);
         uint64_t used = total - free_now, budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
         uint64_t not_theirs = tn_serve_held(c.device, &arenas_plain, &arenas_pooled) + rec_charge_baseline(c.device);
-        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + up(a.pooled, TN_SERVE_POOL_STEP);
+        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + up(a.pooled, TN_SERVE_POOL_STEP) + handles;
         if (used < a.live) used = a.live; /* others had more before than now */
         free_now = bound(f, &a, budget);
         if (free_now == UINT64_MAX) free_now = used < budget ? budget - used : 0;

@@ -11,6 +11,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve_checks.h"
+#include "shim/serve_handles.h"
 #include "shim/serve_marks.h"
 #include "tiers/backend_async.h"
 #include "tiers/backend_driver.h"
@@ -101,8 +102,9 @@ int tn_serve_owns(uint64_t addr)
 uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
 {
     uint32_t count = atomic_load(&range_count);
-    uint64_t beside = 0;
+    uint64_t beside = 0, pools, taken;
     *plain = *pooled = 0;
+    tn_serve_handles_held(device, &pools, &taken);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t base = atomic_load(&ranges[i].base), bytes = atomic_load(&ranges[i].bytes);
         if (!base || bytes == UINT64_MAX || ranges[i].device != device) continue;
@@ -111,7 +113,7 @@ uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
     }
     for (uint32_t i = 0; i < PLACES && atomic_load_explicit(&places[i].ctx, memory_order_acquire); i++)
         if (atomic_load_explicit(&places[i].state, memory_order_acquire) == READY && places[i].device == device) beside += places[i].beside;
-    return *plain + tn_round_up(*pooled, TN_SERVE_POOL_STEP) + beside;
+    return *plain + tn_round_up(*pooled, TN_SERVE_POOL_STEP) + pools + beside;
 }
 
 /* ---- backends */
@@ -122,8 +124,7 @@ static uint32_t tier_of(const watched *w, const char *tag)
     return (uint32_t)(w->kind == TN_KIND_PINNED && tier == TN_PLACE_PACKED ? TN_PLACE_T5B : tier);
 }
 
-/* One around this call, or around the runtime's above it, would take the arena for the call's own. */
-static void no_reading(tn_hook_frame *f)
+void tn_serve_no_reading(tn_hook_frame *f)
 {
     tn_hook_frame *outer = (tn_hook_frame *)(uintptr_t)f->thread->outer.frame;
     f->window.kind = TN_CHARGE_NONE;
@@ -141,7 +142,7 @@ static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const ch
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
         return TN_MEM_E_HOST_MEMORY;
     }
-    if (frame_now) no_reading(frame_now);
+    if (frame_now) tn_serve_no_reading(frame_now);
     if (frame_now) rec_arena(frame_now, 0, w->kind, base, region->committed, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
     return TN_MEM_OK;
 }
@@ -199,8 +200,9 @@ static int has_family(const tn_plan_section *s, tn_family family, uint32_t flags
     return 0;
 }
 
-static tn_mem_error make(context_place *c, const tn_plan_section *s)
+static tn_mem_error make(context_place *c, const tn_serve_section *section)
 {
+    const tn_plan_section *s = section->plan;
     tn_driver *driver = NULL;
     tn_async *async = NULL;
     tn_mem_error error = TN_MEM_OK;
@@ -227,7 +229,9 @@ static tn_mem_error make(context_place *c, const tn_plan_section *s)
         error = tn_pinned_create(&(tn_pinned_options){.cuda = &c->cuda, .flags = flags, .metadata = &tn_serve_metadata}, &pinned);
         if (error == TN_MEM_OK) o.pinned[flags] = watch(&c->pinned[flags], tn_pinned_backend(pinned), c, TN_KIND_PINNED, (uint8_t)flags);
     }
-    return error == TN_MEM_OK ? tn_place_create(&o, &c->place, NULL) : error;
+    if (error == TN_MEM_OK) error = tn_place_create(&o, &c->place, NULL);
+    if (error == TN_MEM_OK && frame_now && (error = tn_serve_handles_make(frame_now, section)) != TN_MEM_OK) tn_place_destroy(&c->place, 0);
+    return error;
 }
 
 /* ---- contexts */
@@ -269,7 +273,7 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
         uint64_t plain, pooled, held = tn_serve_held(c.device, &plain, &pooled);
         tn_reading before, after;
         int had = tn_reading_take(f, c.device, &before);
-        tn_mem_error error = make(p, s->plan);
+        tn_mem_error error = make(p, s);
         frame_now = NULL;
         if (had && tn_reading_take(f, c.device, &after) && before.quiet && after.quiet && before.others == after.others) {
             uint64_t grew = after.used > before.used ? after.used - before.used : 0, arenas = tn_serve_held(c.device, &plain, &pooled) - held;

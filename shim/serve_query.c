@@ -7,6 +7,7 @@
 #include "shim/record.h"
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
+#include "shim/serve_handles.h"
 #include "tiers/backend_pinned.h"
 
 /* What the driver maps is a multiple of this, by the family of memory: its pages, a pool's steps (tests/gpu/golden: mapping_size), the host's pages. */
@@ -76,6 +77,18 @@ static int own_answer(const tn_entry *block, int served, CUpointer_attribute att
     }
 }
 
+/* A mapping has a number of its own, of the same counter: the memory of a pooled handle comes again, and who knows what it did with it
+ * before must not take the new mapping for the old one. */
+static void mapping_answer(tn_hook_frame *f, uint64_t address, void *data)
+{
+    tn_entry m = {0};
+    int was = f->thread->busy;
+    f->thread->busy = 1;
+    if (tn_ledger_find(TN_SPACE_MAPPING, address, &m) && m.tsc) *(unsigned long long *)data = m.tsc;
+    *f->thread->error = f->errno_in;
+    f->thread->busy = was;
+}
+
 CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void *, CUpointer_attribute, CUdeviceptr), void *data,
                                         CUpointer_attribute attribute, CUdeviceptr address)
 {
@@ -83,6 +96,7 @@ CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void 
     int found = look(f, address, &block);
     CUresult r = call(data, attribute, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
     if (r == 0 && data && block.addr) (void)own_answer(&block, found == LIVE, attribute, data);
+    if (r == 0 && data && !block.addr && attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID) mapping_answer(f, address, data);
     return r;
 }
 
@@ -92,8 +106,10 @@ CUresult tn_serve_cuPointerGetAttributes(tn_hook_frame *f, CUresult (*call)(unsi
     tn_entry block;
     int found = look(f, address, &block);
     CUresult r = call(count, attributes, data, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
-    for (unsigned i = 0; r == 0 && block.addr && attributes && data && i < count; i++)
-        if (data[i]) (void)own_answer(&block, found == LIVE, attributes[i], data[i]);
+    for (unsigned i = 0; r == 0 && attributes && data && i < count; i++) {
+        if (data[i] && block.addr) (void)own_answer(&block, found == LIVE, attributes[i], data[i]);
+        if (data[i] && !block.addr && attributes[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID) mapping_answer(f, address, data[i]);
+    }
     return r;
 }
 
@@ -170,5 +186,11 @@ CUresult tn_serve_cuIpcGetMemHandle(tn_hook_frame *f, CUresult (*call)(CUipcMemH
 CUresult tn_serve_cuMemGetHandleForAddressRange(tn_hook_frame *f, CUresult (*call)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long),
                                                 void *handle, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type, unsigned long long flags)
 {
-    return is_export_of_ours(f, address, "cuMemGetHandleForAddressRange") ? CUDA_ERROR_NOT_SUPPORTED : call(handle, address, bytes, type, flags);
+    if (is_export_of_ours(f, address, "cuMemGetHandleForAddressRange")) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!f->nested) {
+        f->thread->busy = 1;
+        tn_serve_handles_exposed(f, address, bytes);
+        f->thread->busy = 0;
+    }
+    return call(handle, address, bytes, type, flags);
 }

@@ -39,6 +39,10 @@ def small(section):
             site["blocks"] = half
             changed = True
     for tier in section["tiers"]:
+        if tier["family"] == "handle" and tier["slots"] > 1:
+            each, tier["slots"] = tier["capacity"] // tier["slots"], (tier["slots"] + 1) // 2
+            tier["capacity"] = each * tier["slots"]
+            changed = True
         if tier["discipline"] in ("T2", "T4") and not tier.get("slots"):
             smaller = max(tier["capacity"] // 4 // PAGE * PAGE, PAGE)
             changed |= smaller < tier["capacity"]

@@ -8,4 +8,42 @@ failed=$?
 cat "$STAGE/out"
 some=$(sed -n 's/^\([0-9]*\) programs had requests served.*/\1/p' "$STAGE/out")
 if [ "${some:-0}" -ge 60 ]; then echo "ok serve.serves"; else echo "not ok serve.serves: $some programs had requests served"; failed=1; fi
+
+# ---- allocators over virtual memory, while they serve ----
+
+# same NAME GOT WANTED
+same() {
+    if [ "$2" = "$3" ]; then echo "ok serve.$1"; else echo "not ok serve.$1: $2, not $3"; failed=1; fi
+}
+# figures RUN: what the report says of its serving and its routes
+figures() {
+    "$STAGE/cli/tenure" report --json "$1" | python3 -S -c '
+import json, sys
+r = json.load(sys.stdin)
+s, t, d = r["serving"], r["routing"], r["devices"][0]
+print(s["driver_allocations"], s["served_allocations"], t["spilled_calls"], t["unplanned_calls"], d["unattributed_bytes"])'
+}
+pools() { "$STAGE/bin/vmm_pools" 9; }
+LD_LIBRARY_PATH=$STAGE/fake
+export LD_LIBRARY_PATH
+TENURE_LIB=$STAGE/shim/libtenure.so
+export TENURE_LIB
+cd "$STAGE" || exit 1
+pools >pools.bare
+# A call says when it serves, so that record and serve flip at the same one.
+when=call:cuMemAddressFree:1
+tenure() { "$STAGE/cli/tenure" "$@"; }
+tenure record -q --serving-when "$when" -o pools.record -- bin/vmm_pools 9 >pools.record.out
+tenure plan pools.record --quiet -o pools.json
+tenure run -q --plan pools.json --serving-when "$when" -o pools.serve -- bin/vmm_pools 9 >pools.serve.out
+same handles_computes_the_same "$(cmp pools.bare pools.serve.out 2>&1)" ""
+same handles_recorded "$(figures pools.record)" "36 0 None None 0"
+same handles_served "$(figures pools.serve)" "0 36 0 0 0"
+# A pool with half the handles runs out: the driver serves the rest, or, asked to be strict, nobody does.
+python3 -S bin/plans.py small pools.json small.json
+tenure run -q --plan small.json --serving-when "$when" -o pools.small -- bin/vmm_pools 9 >pools.small.out
+same handles_run_out "$(cmp pools.bare pools.small.out 2>&1)" ""
+same handles_spill "$(figures pools.small | awk '{ print ($1 > 0), ($2 > 0), ($3 > 0), $4, $5 }')" "1 1 1 0 0"
+tenure run -q --strict --plan small.json -o pools.strict -- bin/vmm_pools 9 >pools.strict.out
+same strict_refuses_handles "$(grep -c '^request\.[0-9]*=[1-9]' pools.strict.out | awk '{ print ($1 > 0) }')" 1
 exit "$failed"

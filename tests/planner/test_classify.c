@@ -54,7 +54,7 @@ START_TEST(a_site_that_stays_with_the_driver_says_why)
 {
     static const struct { uint8_t kind; const char *reason; } kinds[] = {
         {TN_KIND_MANAGED, "managed memory"}, {TN_KIND_REGISTERED, "the program's own"}, {TN_KIND_ARRAY, "an array's layout"},
-        {TN_KIND_MIPMAP, "an array's layout"}, {TN_KIND_VMM_HANDLE, "maps itself"}, {TN_KIND_GRAPH, "belongs to a graph"},
+        {TN_KIND_MIPMAP, "an array's layout"}, {TN_KIND_GRAPH, "belongs to a graph"},
         {TN_KIND_POOL, "made the pool"}, {TN_KIND_PITCH, "the pitch"}};
     enum { KINDS = sizeof kinds / sizeof kinds[0] };
     for (uint32_t i = 0; i < KINDS; i++)

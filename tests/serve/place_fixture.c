@@ -66,7 +66,7 @@ void plan_done(void)
 {
     char message[TN_PLAN_CHECK_MESSAGE];
     tn_metadata plain = {.resize = metadata.resize};
-    for (unsigned f = 0; f < TN_FAMILY_COUNT; f++) {
+    for (unsigned f = 0; f < TN_FAMILY_HANDLE; f++) {
         uint64_t sum = 0;
         for (size_t i = 0; i < section.row_count; i++)
             if (rows[i].discipline == TN_D_T3 && rows[i].family == f)

@@ -11,7 +11,7 @@ folder=tests/serve
 begin test_place_bump test_place_create test_place_model test_place_slots -- place_fixture
 
 whole=serve/place.c
-mutant loading_memory_counted $whole 's/if \(s->tiers\[i\]\.discipline != TN_D_T5A\) //' test_place_create
+mutant loading_memory_counted $whole 's/if \(s->tiers\[i\]\.discipline != TN_D_T5A && [^)]*\) //' test_place_create
 mutant stacks_counted_once $whole 's/\.discipline == TN_D_T4 \? s->tiers\[i\]\.streams : 1/.discipline == TN_D_T4 ? 1 : 1/' test_place_create
 mutant flags_dropped $whole 's/TN_FAMILY_PINNED \? r->detail : 0/TN_FAMILY_PINNED ? 0 : 0/' test_place_create
 mutant forgotten_slots_released $whole 's/tn_place_slots_destroy\(p, family, flags, forget\)/tn_place_slots_destroy(p, family, flags, 0)/' test_place_create

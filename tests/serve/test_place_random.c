@@ -86,7 +86,7 @@ static void random_plan(void)
     uint64_t capacity[TN_FAMILY_COUNT];
     size_t n;
     waits_agree = 1;
-    for (unsigned f = 0; f < TN_FAMILY_COUNT; f++) {
+    for (unsigned f = 0; f < TN_FAMILY_HANDLE; f++) {
         capacity[f] = below(6) == 0 ? 4 << 20 : 16384 + 4096 * below(8);
         n = below(4);
         for (size_t i = 0; i < n; i++)
