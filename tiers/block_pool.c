@@ -5,7 +5,7 @@
 #include "tiers/seam_use.h"
 #include "tiers/span_make.h"
 
-void tn_pool_put_free(tn_block_pool *pool, uint32_t block)
+static inline void put_free(tn_block_pool *pool, uint32_t block)
 {
     uint32_t c = tn_pool_chunk_of(pool, block);
     tn_pool_chunk *chunk = &pool->chunks[c];
@@ -16,44 +16,9 @@ void tn_pool_put_free(tn_block_pool *pool, uint32_t block)
         pool->open = c;
 }
 
-void tn_pool_put_waiting(tn_block_pool *pool, uint32_t block)
+void tn_pool_put_free(tn_block_pool *pool, uint32_t block)
 {
-    pool->blocks[block].next = TN_POOL_NONE;
-    if (pool->wait_first == TN_POOL_NONE)
-        pool->wait_first = block;
-    else
-        pool->blocks[pool->wait_last].next = block;
-    pool->wait_last = block;
-    pool->stats.waiting++;
-}
-
-/* `before` is the one before it in the queue, TN_POOL_NONE of the first. */
-static void take_out_of_waiting(tn_block_pool *pool, uint32_t block, uint32_t before)
-{
-    uint32_t next = pool->blocks[block].next;
-    if (before == TN_POOL_NONE)
-        pool->wait_first = next;
-    else
-        pool->blocks[before].next = next;
-    if (pool->wait_last == block)
-        pool->wait_last = before;
-    pool->stats.waiting--;
-}
-
-size_t tn_pool_collect(tn_block_pool *pool)
-{
-    size_t found = 0;
-    for (uint32_t before = TN_POOL_NONE, b = pool->wait_first, next; b != TN_POOL_NONE; b = next) {
-        next = pool->blocks[b].next;
-        if (!tn_work_set_is_clean(&pool->sets[b], &pool->work)) {
-            before = b;
-            continue;
-        }
-        take_out_of_waiting(pool, b, before);
-        tn_pool_put_free(pool, b);
-        found++;
-    }
-    return found;
+    put_free(pool, block);
 }
 
 void tn_pool_settle(tn_block_pool *pool)
@@ -65,6 +30,12 @@ void tn_pool_settle(tn_block_pool *pool)
     }
 }
 
+static inline void take_first(tn_block_pool *pool, tn_pool_chunk *chunk)
+{
+    chunk->first = pool->blocks[chunk->first].next;
+    chunk->free--;
+}
+
 /* A free block of the first chunk that has one. The search begins where it ended: `open` moves on only when it must. */
 static uint32_t take_free(tn_block_pool *pool)
 {
@@ -72,8 +43,7 @@ static uint32_t take_free(tn_block_pool *pool)
         tn_pool_chunk *chunk = &pool->chunks[pool->open];
         uint32_t block = chunk->first;
         if (block != TN_POOL_NONE) {
-            chunk->first = pool->blocks[block].next;
-            chunk->free--;
+            take_first(pool, chunk);
             return block;
         }
         pool->open++;
@@ -81,37 +51,28 @@ static uint32_t take_free(tn_block_pool *pool)
     return TN_POOL_NONE;
 }
 
-/* The one that was released first of those that `queue` may use. Marks that are ordered before its work but not done stay in the
- * set: another queue may be the next to have the block. */
-static uint32_t take_ready(tn_block_pool *pool, uint64_t queue)
+/* The three steps of a hand-out. Each writes lines of its own, and the one with the lock comes last: the exchange by which the next call takes
+ * the lock waits for all stores before it, and those to one line in a row cost half of what they cost in turn (1.2 ns a pair). */
+static inline void fill(tn_block_pool *pool, tn_block *owner, uint64_t generation, uint32_t hold, uint32_t block)
 {
-    for (uint32_t before = TN_POOL_NONE, b = pool->wait_first; b != TN_POOL_NONE; before = b, b = pool->blocks[b].next)
-        if (tn_work_set_is_ready(&pool->sets[b], &pool->work, queue)) {
-            take_out_of_waiting(pool, b, before);
-            return b;
-        }
-    return TN_POOL_NONE;
-}
-
-static void fill(tn_block_pool *pool, tn_block *owner, uint32_t block)
-{
-    uint32_t h = pool->first_hold;
-    tn_pool_hold *hold = &pool->holds[h];
-    pool->first_hold = hold->next;
-    hold->block = block;
-    owner->tn_block_pool_ = pool->identity;
-    owner->tn_block_generation_ = ++hold->generation;
-    owner->tn_block_hold_ = h;
+    owner->tn_block_hold_ = hold;
     owner->tn_block_id_ = block;
+    owner->tn_block_pool_ = pool->identity;
+    owner->tn_block_generation_ = generation;
 }
 
-static void hand_out(tn_block_pool *pool, uint32_t block, tn_block *owner)
+static inline void hand_out(tn_block_pool *pool, tn_block *owner, uint32_t block)
 {
-    pool->blocks[block].references = 1;
-    fill(pool, owner, block);
-    pool->stats.acquires++;
-    if (++pool->stats.live > pool->stats.high_water)
-        pool->stats.high_water = pool->stats.live;
+    fill(pool, owner, pool->generations + 1, TN_POOL_OWN, block);
+    pool->blocks[block].generation = pool->generations + 1;
+}
+
+static inline void count_acquire(tn_block_pool *pool)
+{
+    if (pool->live + 1 > pool->high_water)
+        pool->high_water = pool->live + 1;
+    pool->live++;
+    pool->generations++;
 }
 
 static __attribute__((noinline)) tn_mem_error acquire_where_none_is_free(tn_block_pool *pool, uint64_t queue, tn_block *owner)
@@ -119,7 +80,7 @@ static __attribute__((noinline)) tn_mem_error acquire_where_none_is_free(tn_bloc
     tn_mem_error error = TN_MEM_OK;
     uint32_t block;
     for (;;) {
-        block = take_ready(pool, queue);
+        block = tn_pool_take_ready(pool, queue);
         if (block == TN_POOL_NONE)
             block = take_free(pool);
         if (block != TN_POOL_NONE || error != TN_MEM_OK)
@@ -134,7 +95,8 @@ static __attribute__((noinline)) tn_mem_error acquire_where_none_is_free(tn_bloc
         }
     }
     if (block != TN_POOL_NONE) {
-        hand_out(pool, block, owner);
+        hand_out(pool, owner, block);
+        count_acquire(pool);
         return TN_MEM_OK;
     }
     if (pool->stats.waiting > 0) {
@@ -156,21 +118,50 @@ static bool is_listened_to(const tn_block_pool *pool)
     return tn_seam_now() != NULL && pool->options.backend != NULL;
 }
 
+/* Whatever is to be done, with the lock held, and lets go of it. This and the next are functions of their own, called last, so that the common
+ * way has no registers to save: their stores too would be waited for. */
+static __attribute__((noinline)) tn_mem_error acquire_locked(tn_block_pool *pool, uint64_t queue, tn_block *owner)
+{
+    tn_mem_error error = TN_MEM_OK;
+    uint32_t block = take_free(pool);
+    if (block != TN_POOL_NONE) {
+        hand_out(pool, owner, block);
+        count_acquire(pool);
+    } else {
+        error = acquire_where_none_is_free(pool, queue, owner);
+    }
+    tn_spin_unlock(&pool->lock);
+    if (is_listened_to(pool) && error == TN_MEM_OK)
+        TN_SEAM(handed_out, pool, pool->options.tag, address_of(pool, owner->tn_block_id_), pool->options.stride);
+    return error;
+}
+
+static __attribute__((noinline)) tn_mem_error acquire_waiting(tn_block_pool *pool, uint64_t queue, tn_block *owner, bool wait)
+{
+    if (wait)
+        tn_spin_lock_slowly(&pool->lock);
+    else
+        tn_spin_lock(&pool->lock);
+    return acquire_locked(pool, queue, owner);
+}
+
 tn_mem_error tn_block_pool_acquire(tn_block_pool *pool, uint64_t queue, tn_block *owner)
 {
     if (pool == NULL || owner == NULL || owner->tn_block_pool_ != 0)
         return TN_MEM_E_ARGUMENT;
-    tn_mem_error error = TN_MEM_OK;
-    tn_spin_lock(&pool->lock);
-    uint32_t block = take_free(pool);
-    if (__builtin_expect(block != TN_POOL_NONE, 1))
-        hand_out(pool, block, owner);
-    else
-        error = acquire_where_none_is_free(pool, queue, owner);
+    if (__builtin_expect(is_listened_to(pool), 0))
+        return acquire_waiting(pool, queue, owner, false);
+    if (__builtin_expect(!tn_spin_try(&pool->lock), 0))
+        return acquire_waiting(pool, queue, owner, true);
+    tn_pool_chunk *chunk = &pool->chunks[pool->open];
+    uint32_t block = chunk->first;
+    if (__builtin_expect(block == TN_POOL_NONE, 0))
+        return acquire_locked(pool, queue, owner);
+    hand_out(pool, owner, block);
+    take_first(pool, chunk);
+    count_acquire(pool);
     tn_spin_unlock(&pool->lock);
-    if (__builtin_expect(is_listened_to(pool), 0) && error == TN_MEM_OK)
-        TN_SEAM(handed_out, pool, pool->options.tag, address_of(pool, owner->tn_block_id_), pool->options.stride);
-    return error;
+    return TN_MEM_OK;
 }
 
 static __attribute__((noinline, cold)) tn_mem_error bad_handle(tn_block_pool *pool, const tn_block *owner, tn_mem_error error)
@@ -183,16 +174,27 @@ static __attribute__((noinline, cold)) tn_mem_error bad_handle(tn_block_pool *po
 }
 
 /* Whether the owner holds what it says. One that was overwritten is as stale as one that was released. */
-static tn_mem_error check(tn_block_pool *pool, const tn_block *owner)
+static inline bool holds(const tn_block_pool *pool, const tn_block *owner)
 {
-    if (owner->tn_block_pool_ != pool->identity)
+    uint32_t b = owner->tn_block_id_, h = owner->tn_block_hold_;
+    uint64_t generation = owner->tn_block_generation_;
+    if (b >= pool->block_count || generation == TN_POOL_NOT_GIVEN)
+        return false;
+    if (__builtin_expect(h == TN_POOL_OWN, 1))
+        return pool->blocks[b].generation == generation;
+    if (h > pool->hold_count)
+        return false;
+    const tn_pool_hold *hold = &pool->holds[h - 1];
+    return hold->generation == generation && hold->block == b;
+}
+
+static inline tn_mem_error check(tn_block_pool *pool, const tn_block *owner)
+{
+    if (__builtin_expect(owner->tn_block_pool_ != pool->identity, 0))
         return bad_handle(pool, owner, TN_MEM_E_FOREIGN);
-    if (owner->tn_block_hold_ < pool->hold_count) {
-        const tn_pool_hold *hold = &pool->holds[owner->tn_block_hold_];
-        if (hold->generation == owner->tn_block_generation_ && hold->generation % 2 == 1 && hold->block == owner->tn_block_id_)
-            return TN_MEM_OK;
-    }
-    return bad_handle(pool, owner, TN_MEM_E_STALE);
+    if (__builtin_expect(!holds(pool, owner), 0))
+        return bad_handle(pool, owner, TN_MEM_E_STALE);
+    return TN_MEM_OK;
 }
 
 static bool is_given(const tn_block_pool *pool, const tn_block *owner)
@@ -214,8 +216,14 @@ tn_mem_error tn_block_pool_share(tn_block_pool *pool, const tn_block *from, tn_b
     }
     if (error == TN_MEM_OK) {
         uint32_t block = from->tn_block_id_;
-        fill(pool, to, block);
-        if (++pool->blocks[block].references == 2)
+        uint32_t h = pool->first_hold;
+        tn_pool_hold *hold = &pool->holds[h];
+        pool->first_hold = hold->next;
+        hold->block = block;
+        hold->generation = ++pool->generations;
+        pool->shares_given++;
+        fill(pool, to, hold->generation, h + 1, block);
+        if (++pool->blocks[block].others == 1)
             pool->stats.shared++;
         if (++pool->stats.shares > pool->stats.high_shares)
             pool->stats.high_shares = pool->stats.shares;
@@ -227,31 +235,35 @@ tn_mem_error tn_block_pool_share(tn_block_pool *pool, const tn_block *from, tn_b
 /* The block has no owner any more. */
 static void retire(tn_block_pool *pool, uint32_t block)
 {
-    pool->stats.live--;
+    pool->live--;
     if (pool->sets == NULL || tn_work_set_is_clean(&pool->sets[block], &pool->work))
         tn_pool_put_free(pool, block);
     else
         tn_pool_put_waiting(pool, block);
 }
 
-static void drop_hold(tn_block_pool *pool, uint32_t h)
+static void drop_hold(tn_block_pool *pool, uint32_t block, uint32_t h)
 {
-    tn_pool_hold *hold = &pool->holds[h];
-    hold->generation++;
+    if (h == TN_POOL_OWN) {
+        pool->blocks[block].generation = TN_POOL_NOT_GIVEN;
+        return;
+    }
+    tn_pool_hold *hold = &pool->holds[h - 1];
+    hold->generation = TN_POOL_NOT_GIVEN;
     hold->next = pool->first_hold;
-    pool->first_hold = h;
+    pool->first_hold = h - 1;
 }
 
 static void drop_reference(tn_block_pool *pool, uint32_t b)
 {
     tn_pool_block *block = &pool->blocks[b];
-    if (--block->references == 0) {
+    if (block->others == 0) {
         retire(pool, b);
         return;
     }
     /* One owner less is one share less, whether this one came by it as a share or by the acquire. */
     pool->stats.shares--;
-    if (block->references == 1)
+    if (--block->others == 0)
         pool->stats.shared--;
 }
 
@@ -275,24 +287,64 @@ static void add_marks(tn_block_pool *pool, uint32_t block, const tn_work_mark *m
         tn_work_set_add(&pool->sets[block], &pool->work, marks[i]);
 }
 
-tn_mem_error tn_block_pool_release(tn_block_pool *pool, tn_block *owner, const tn_work_mark *marks, size_t mark_count)
+static void give_up(tn_block_pool *pool, uint32_t block, uint32_t h, const tn_work_mark *marks, size_t mark_count, bool listened)
 {
-    if (!is_given(pool, owner) || !are_marks(pool, marks, mark_count))
-        return TN_MEM_E_ARGUMENT;
-    tn_spin_lock(&pool->lock);
+    add_marks(pool, block, marks, mark_count);
+    drop_hold(pool, block, h);
+    if (listened && pool->blocks[block].others == 0)
+        tell_taken_back(pool, block);
+    drop_reference(pool, block);
+}
+
+/* As for an acquire: all that can be, with the lock held. */
+static __attribute__((noinline)) tn_mem_error release_locked(tn_block_pool *pool, tn_block *owner, const tn_work_mark *marks, size_t mark_count)
+{
     tn_mem_error error = check(pool, owner);
-    if (error == TN_MEM_OK) {
-        uint32_t block = owner->tn_block_id_;
-        add_marks(pool, block, marks, mark_count);
-        drop_hold(pool, owner->tn_block_hold_);
-        if (__builtin_expect(is_listened_to(pool), 0) && pool->blocks[block].references == 1)
-            tell_taken_back(pool, block);
-        drop_reference(pool, block);
-    }
+    if (error == TN_MEM_OK)
+        give_up(pool, owner->tn_block_id_, owner->tn_block_hold_, marks, mark_count, is_listened_to(pool));
     tn_spin_unlock(&pool->lock);
     if (error == TN_MEM_OK)
         owner->tn_block_pool_ = 0;
     return error;
+}
+
+static __attribute__((noinline)) tn_mem_error release_waiting(tn_block_pool *pool, tn_block *owner, const tn_work_mark *marks, size_t mark_count,
+                                                              bool wait)
+{
+    if (wait)
+        tn_spin_lock_slowly(&pool->lock);
+    else
+        tn_spin_lock(&pool->lock);
+    return release_locked(pool, owner, marks, mark_count);
+}
+
+/* What can be known of a common release without the lock: the owner's bytes, but for its generation, are those of an acquire of this pool, there
+ * are no marks, and nobody listens. */
+static inline bool is_common(const tn_block_pool *pool, const tn_block *owner, size_t mark_count)
+{
+    return owner->tn_block_pool_ == pool->identity && owner->tn_block_hold_ == TN_POOL_OWN && owner->tn_block_id_ < pool->block_count &&
+           owner->tn_block_generation_ != TN_POOL_NOT_GIVEN && mark_count == 0 && !is_listened_to(pool);
+}
+
+tn_mem_error tn_block_pool_release(tn_block_pool *pool, tn_block *owner, const tn_work_mark *marks, size_t mark_count)
+{
+    if (!is_given(pool, owner) || !are_marks(pool, marks, mark_count))
+        return TN_MEM_E_ARGUMENT;
+    if (__builtin_expect(!is_common(pool, owner, mark_count), 0))
+        return release_waiting(pool, owner, marks, mark_count, false);
+    uint32_t b = owner->tn_block_id_;
+    uint64_t generation = owner->tn_block_generation_;
+    tn_pool_block *block = &pool->blocks[b];
+    if (__builtin_expect(!tn_spin_try(&pool->lock), 0))
+        return release_waiting(pool, owner, marks, mark_count, true);
+    if (__builtin_expect(block->generation != generation || block->others != 0 || (pool->sets != NULL && pool->sets[b].count != 0), 0))
+        return release_locked(pool, owner, marks, mark_count);
+    block->generation = TN_POOL_NOT_GIVEN;
+    put_free(pool, b);
+    pool->live--;
+    tn_spin_unlock(&pool->lock);
+    owner->tn_block_pool_ = 0;
+    return TN_MEM_OK;
 }
 
 tn_mem_error tn_block_pool_look(tn_block_pool *pool, const tn_block *owner, size_t *references)
@@ -302,7 +354,7 @@ tn_mem_error tn_block_pool_look(tn_block_pool *pool, const tn_block *owner, size
     tn_spin_lock(&pool->lock);
     tn_mem_error error = check(pool, owner);
     if (error == TN_MEM_OK && references != NULL)
-        *references = pool->blocks[owner->tn_block_id_].references;
+        *references = (size_t)pool->blocks[owner->tn_block_id_].others + 1;
     tn_spin_unlock(&pool->lock);
     return error;
 }
@@ -334,52 +386,24 @@ tn_mem_error tn_block_pool_reset(tn_block_pool *pool, const tn_work_mark *marks,
     if (is_listened_to(pool))
         TN_SEAM(taken_back_all, pool);
     tn_spin_lock(&pool->lock);
-    for (size_t i = 0; i < pool->hold_count; i++)
-        if (pool->holds[i].generation % 2 == 1) {
-            add_marks(pool, pool->holds[i].block, marks, mark_count);
-            drop_hold(pool, (uint32_t)i);
-            drop_reference(pool, pool->holds[i].block);
-        }
+    for (uint32_t b = 0; b < pool->block_count; b++)
+        if (pool->blocks[b].generation != TN_POOL_NOT_GIVEN)
+            give_up(pool, b, TN_POOL_OWN, marks, mark_count, false);
+    for (uint32_t h = 1; h <= pool->hold_count; h++)
+        if (pool->holds[h - 1].generation != TN_POOL_NOT_GIVEN)
+            give_up(pool, pool->holds[h - 1].block, h, marks, mark_count, false);
     pool->stats.resets++;
     tn_spin_unlock(&pool->lock);
     return TN_MEM_OK;
-}
-
-size_t tn_block_pool_collect(tn_block_pool *pool)
-{
-    if (pool == NULL)
-        return 0;
-    tn_spin_lock(&pool->lock);
-    size_t found = tn_pool_collect(pool);
-    tn_spin_unlock(&pool->lock);
-    return found;
-}
-
-tn_mem_error tn_block_pool_wait(tn_block_pool *pool)
-{
-    if (pool == NULL)
-        return TN_MEM_E_ARGUMENT;
-    tn_spin_lock(&pool->lock);
-    tn_pool_collect(pool);
-    bool has_free = tn_pool_free(pool) > 0, has_waiting = pool->stats.waiting > 0;
-    tn_work_set set = {.count = 0};
-    if (has_waiting)
-        set = pool->sets[pool->wait_first];
-    tn_spin_unlock(&pool->lock);
-    if (has_free)
-        return TN_MEM_OK;
-    if (!has_waiting)
-        return TN_MEM_E_EXHAUSTED;
-    tn_mem_error error = tn_work_set_wait(&set, &pool->work);
-    if (error == TN_MEM_OK)
-        tn_block_pool_collect(pool);
-    return error;
 }
 
 void tn_block_pool_read_stats(tn_block_pool *pool, tn_block_pool_stats *stats)
 {
     tn_spin_lock(&pool->lock);
     *stats = pool->stats;
+    stats->live = pool->live;
+    stats->high_water = pool->high_water;
+    stats->acquires = pool->generations - pool->shares_given;
     stats->free = tn_pool_free(pool);
     stats->references = stats->live + stats->shares;
     tn_spin_unlock(&pool->lock);

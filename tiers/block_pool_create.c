@@ -5,6 +5,8 @@
 #include "tiers/metadata_use.h"
 #include "tiers/size.h"
 
+enum { LINE = 64 }; /* of a cache */
+
 static uint64_t identities; /* given out; a pool's is never 0 and never another's */
 
 size_t tn_pool_blocks_before(const tn_block_pool *pool, uint32_t chunk)
@@ -40,7 +42,7 @@ static bool reserve_part(size_t *total, size_t count, size_t item, size_t *offse
 {
     size_t bytes;
     *offset = *total;
-    return tn_size_multiply(count, item, &bytes) && tn_size_add(*total, bytes, total) && tn_size_align_up(*total, 64, total);
+    return tn_size_multiply(count, item, &bytes) && tn_size_add(*total, bytes, total) && tn_size_align_up(*total, LINE, total);
 }
 
 /* All structures in one block of host memory. */
@@ -48,19 +50,22 @@ static tn_block_pool *make_structures(const tn_block_pool_options *o)
 {
     uint32_t shift = o->chunk_blocks == 0 ? 31 : (uint32_t)__builtin_ctzll(o->chunk_blocks);
     shift = shift > 31 ? 31 : shift; /* there are fewer than 2^31 blocks, so that is one chunk */
-    size_t chunk_count = ((o->blocks - 1) >> shift) + 1, hold_count = o->blocks + o->max_shares;
+    size_t chunk_count = ((o->blocks - 1) >> shift) + 1, hold_count = o->max_shares == 0 ? 0 : o->blocks + o->max_shares;
     size_t total = 0, pool_at, blocks_at, holds_at, chunks_at, sets_at;
     if (!reserve_part(&total, 1, sizeof(tn_block_pool), &pool_at) ||
         !reserve_part(&total, o->blocks, sizeof(tn_pool_block), &blocks_at) ||
         !reserve_part(&total, hold_count, sizeof(tn_pool_hold), &holds_at) ||
-        !reserve_part(&total, chunk_count, sizeof(tn_pool_chunk), &chunks_at) ||
+        !reserve_part(&total, chunk_count + 1, sizeof(tn_pool_chunk), &chunks_at) ||
         !reserve_part(&total, o->work != NULL ? o->blocks : 0, sizeof(tn_work_set), &sets_at))
         return NULL;
     tn_metadata metadata = tn_metadata_or_malloc(o->metadata);
-    char *memory = metadata.resize(metadata.self, NULL, 0, total);
-    if (memory == NULL)
+    if (!tn_size_add(total, LINE, &total))
         return NULL;
-    memset(memory, 0, total);
+    char *block = metadata.resize(metadata.self, NULL, 0, total);
+    if (block == NULL)
+        return NULL;
+    memset(block, 0, total);
+    char *memory = block + (LINE - (uintptr_t)block % LINE) % LINE;
     tn_block_pool *pool = (tn_block_pool *)(memory + pool_at);
     *pool = (tn_block_pool){
         .first_hold = TN_POOL_NONE,
@@ -75,8 +80,10 @@ static tn_block_pool *make_structures(const tn_block_pool_options *o)
         .stats = {.blocks = o->blocks, .first_bad_id = TN_BLOCK_NO_ID},
         .chunk_count = (uint32_t)chunk_count,
         .hold_count = hold_count,
+        .block_count = (uint32_t)o->blocks,
         .options = *o,
         .metadata = metadata,
+        .metadata_block = block,
         .metadata_bytes = total,
     };
     if (o->work != NULL)
@@ -89,7 +96,7 @@ static tn_block_pool *make_structures(const tn_block_pool_options *o)
 static void free_structures(tn_block_pool *pool)
 {
     tn_metadata metadata = pool->metadata;
-    tn_metadata_free(&metadata, pool, pool->metadata_bytes);
+    tn_metadata_free(&metadata, pool->metadata_block, pool->metadata_bytes);
 }
 
 static void link_structures(tn_block_pool *pool)
@@ -98,7 +105,7 @@ static void link_structures(tn_block_pool *pool)
         pool->holds[i].next = pool->first_hold;
         pool->first_hold = (uint32_t)i;
     }
-    for (uint32_t c = 0; c < pool->chunk_count; c++)
+    for (uint32_t c = 0; c <= pool->chunk_count; c++)
         pool->chunks[c].first = TN_POOL_NONE;
     pool->chunks_initial = pool->chunk_count;
     if (pool->options.chunk_blocks != 0) {
@@ -160,7 +167,7 @@ tn_mem_error tn_block_pool_destroy(tn_block_pool **pool)
     if (pool == NULL || *pool == NULL)
         return TN_MEM_E_ARGUMENT;
     tn_block_pool *p = *pool;
-    if (p->stats.live > 0)
+    if (p->live > 0)
         return TN_MEM_E_LEFTOVER;
     tn_pool_collect(p);
     if (p->stats.waiting > 0)

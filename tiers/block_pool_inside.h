@@ -8,18 +8,23 @@
 
 #define TN_POOL_NONE UINT32_MAX
 
-/* A block is free (in its chunk's list), waiting (in the pool's queue), live (references > 0), or not committed: in no list. */
+/* A block is free (in its chunk's list), waiting (in the pool's queue), live, or not committed: in no list. The reference that an acquire
+ * gives is kept with the block, those of shares by themselves. */
 typedef struct tn_pool_block {
-    uint32_t references;
+    uint64_t generation; /* of the acquire's reference */
+    uint32_t others;     /* references beyond one */
     uint32_t next;
 } tn_pool_block;
 
-/* One reference. There are as many as blocks and shares together: who may have a block or a share always finds one. */
+/* The reference of a share. It may outlive the acquire's, so there are as many as blocks and shares together: who may have one finds one. */
 typedef struct tn_pool_hold {
-    uint64_t generation; /* odd while it is given out; 64 bits never come round */
+    uint64_t generation;
     uint32_t block;
     uint32_t next; /* of those not given out */
 } tn_pool_hold;
+
+#define TN_POOL_NOT_GIVEN 0 /* the generation of a reference that nobody has */
+#define TN_POOL_OWN 0       /* what an owner by acquire has as its hold; those of shares are counted from 1 */
 
 typedef struct tn_pool_chunk {
     uint32_t first; /* free block */
@@ -27,26 +32,33 @@ typedef struct tn_pool_chunk {
 } tn_pool_chunk;
 
 struct tn_block_pool {
-    tn_spin lock;
-    bool moving;              /* someone grows or shrinks the slab */
+    /* Never changed after create, and read before the lock is taken: on other lines than what the lock guards. */
+    tn_pool_block *blocks;
+    tn_pool_chunk *chunks; /* one more than there are, always empty */
+    tn_pool_hold *holds;
+    tn_work_set *sets; /* by block; NULL: work is not tracked */
+    uint64_t identity;
+    uint32_t block_count, chunk_count;
+    size_t hold_count;
+    uint32_t chunk_shift, chunks_initial;
+
+    tn_spin lock __attribute__((aligned(64)));
     uint32_t open;            /* no chunk before it has a free block */
     uint32_t chunks_committed;
     uint32_t first_hold;      /* not given out */
     uint32_t wait_first, wait_last;
-    uint32_t chunk_shift;
-    uint64_t identity;
-    tn_pool_block *blocks;
-    tn_pool_hold *holds;
-    tn_pool_chunk *chunks;
-    tn_work_set *sets; /* by block; NULL: work is not tracked */
-    tn_block_pool_stats stats; /* but for `free` and `references`, which the others add up to */
-    uint32_t chunk_count, chunks_initial;
-    size_t hold_count;
+    bool moving;              /* someone grows or shrinks the slab */
+    size_t live, high_water;
+    uint64_t generations;     /* given out, to acquires and shares: each is another, and 64 bits never come round */
+    uint64_t shares_given;
+    tn_block_pool_stats stats; /* but for what follows from these, and for `free` and `references`, which the others add up to */
     size_t idle; /* steps */
+
+    tn_region region __attribute__((aligned(64)));
     tn_work work;
-    tn_region region;
     tn_block_pool_options options;
     tn_metadata metadata;
+    void *metadata_block;
     size_t metadata_bytes;
 };
 
@@ -57,7 +69,7 @@ static inline uint32_t tn_pool_chunk_of(const tn_block_pool *pool, uint32_t bloc
 
 static inline size_t tn_pool_free(const tn_block_pool *pool)
 {
-    return pool->stats.committed - pool->stats.waiting - pool->stats.live;
+    return pool->stats.committed - pool->stats.waiting - pool->live;
 }
 
 /* The blocks of the chunks before this one; of the last, whatever is left. */
@@ -65,6 +77,10 @@ size_t tn_pool_blocks_before(const tn_block_pool *pool, uint32_t chunk);
 
 void tn_pool_put_free(tn_block_pool *pool, uint32_t block);
 void tn_pool_put_waiting(tn_block_pool *pool, uint32_t block);
+
+/* The one that was released first of those that `queue` may use, out of the queue. Marks that are ordered before its work but not done stay in
+ * the set: another queue may be the next to have the block. */
+uint32_t tn_pool_take_ready(tn_block_pool *pool, uint64_t queue);
 
 /* Moves every clean block from the queue to the free ones. */
 size_t tn_pool_collect(tn_block_pool *pool);

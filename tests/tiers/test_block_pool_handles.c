@@ -1,4 +1,6 @@
 /* What a handle may do: owners, copies of them, shares, other pools' handles. */
+#include <string.h>
+
 #include "pool_fixture.h"
 
 START_TEST(an_owner_is_emptied_by_its_release_and_a_second_is_an_error)
@@ -84,22 +86,74 @@ START_TEST(two_pools_never_accept_each_others_handles)
 }
 END_TEST
 
+/* Every bit of it turned once. */
+static void expect_no_forgery(const tn_block *block)
+{
+    for (size_t byte = 0; byte < sizeof *block; byte++)
+        for (int bit = 0; bit < 8; bit++) {
+            tn_block forged = *block, to = tn_block_none();
+            ((unsigned char *)&forged)[byte] ^= (unsigned char)(1 << bit);
+            tn_mem_error error = tn_block_pool_share(pool, &forged, &to);
+            ck_assert_msg(error != TN_MEM_OK, "shared with byte %zu, bit %d", byte, bit);
+            error = tn_block_pool_release(pool, &forged, NULL, 0);
+            ck_assert_msg(error != TN_MEM_OK, "released with byte %zu, bit %d", byte, bit);
+        }
+}
+
 START_TEST(bytes_that_no_pool_wrote_are_refused)
 {
     make_slots(4, 4, NULL);
-    tn_block block = take();
-    size_t bad = 0;
-    for (size_t byte = 0; byte < sizeof block; byte++)
-        for (int bit = 0; bit < 8; bit++) {
-            tn_block forged = block;
-            ((unsigned char *)&forged)[byte] ^= (unsigned char)(1 << bit);
-            tn_mem_error error = tn_block_pool_release(pool, &forged, NULL, 0);
-            ck_assert_msg(error != TN_MEM_OK, "byte %zu, bit %d", byte, bit);
-            bad++;
-        }
-    ck_assert_uint_eq(bad, sizeof block * 8);
+    tn_block block = take(), share = tn_block_none();
+    expect_no_forgery(&block);
+    expect_ok(tn_block_pool_share(pool, &block, &share));
+    expect_no_forgery(&block);
+    expect_no_forgery(&share);
     give(&block);
+    expect_no_forgery(&share);
+    give(&share);
     ck_assert_uint_eq(stats_now().free, 4);
+}
+END_TEST
+
+/* What a free block has in its place for the reference. */
+START_TEST(an_owner_without_a_generation_is_refused)
+{
+    make_slots(4, 4, NULL);
+    tn_block block = take(), shared = take(), share = tn_block_none();
+    expect_ok(tn_block_pool_share(pool, &shared, &share));
+    const tn_block copies[] = {block, shared, share};
+    give(&block);
+    give(&shared);
+    give(&share);
+    for (size_t i = 0; i < 3; i++) {
+        tn_block forged = copies[i], to = tn_block_none();
+        memset((char *)&forged + sizeof(uint64_t), 0, sizeof(uint64_t)); /* behind the pool's identity */
+        expect_error(TN_MEM_E_STALE, tn_block_pool_look(pool, &forged, NULL));
+        expect_error(TN_MEM_E_STALE, tn_block_pool_share(pool, &forged, &to));
+        expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &forged, NULL, 0));
+    }
+    ck_assert_uint_eq(stats_now().free, 4);
+}
+END_TEST
+
+/* Each block is held by a share alone, and one by two: as many as blocks and shares there are. */
+START_TEST(shares_that_outlive_the_acquire_take_no_share_from_others)
+{
+    enum { BLOCKS = 4 };
+    make_slots(BLOCKS, 1, NULL);
+    tn_block shares[BLOCKS], last = tn_block_none();
+    for (int i = 0; i < BLOCKS; i++) {
+        tn_block block = take();
+        shares[i] = tn_block_none();
+        expect_ok(tn_block_pool_share(pool, &block, &shares[i]));
+        give(&block);
+    }
+    expect_ok(tn_block_pool_share(pool, &shares[0], &last));
+    ck_assert_uint_eq(stats_now().references, BLOCKS + 1);
+    give(&last);
+    for (int i = 0; i < BLOCKS; i++)
+        give(&shares[i]);
+    ck_assert_uint_eq(stats_now().free, BLOCKS);
 }
 END_TEST
 
@@ -191,6 +245,8 @@ START_TEST(a_reset_takes_every_block_from_its_owners)
     make_slots(4, 4, &device_work);
     tn_block a = take(), b = take(), s = tn_block_none();
     expect_ok(tn_block_pool_share(pool, &a, &s));
+    tn_block copy_of_a = a;
+    give(&a); /* held by the share alone */
     tn_work_mark mark = device_enqueue(1);
     expect_ok(tn_block_pool_reset(pool, &mark, 1));
     tn_block_pool_stats stats = stats_now();
@@ -199,7 +255,7 @@ START_TEST(a_reset_takes_every_block_from_its_owners)
     ck_assert_uint_eq(stats.waiting, 2);
     ck_assert_uint_eq(stats.free, 2);
     ck_assert_uint_eq(stats.resets, 1);
-    expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &a, NULL, 0));
+    expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &copy_of_a, NULL, 0));
     expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &b, NULL, 0));
     expect_error(TN_MEM_E_STALE, tn_block_pool_release(pool, &s, NULL, 0));
     take();
@@ -221,6 +277,8 @@ int main(void)
     tcase_add_test(tests, a_double_release_does_not_take_another_owners_reference);
     tcase_add_test(tests, two_pools_never_accept_each_others_handles);
     tcase_add_test(tests, bytes_that_no_pool_wrote_are_refused);
+    tcase_add_test(tests, an_owner_without_a_generation_is_refused);
+    tcase_add_test(tests, shares_that_outlive_the_acquire_take_no_share_from_others);
     tcase_add_test(tests, an_owner_that_holds_is_not_overwritten);
     tcase_add_test(tests, a_block_goes_back_with_its_last_owner);
     tcase_add_test(tests, shares_are_bounded_by_what_is_shared_at_once);

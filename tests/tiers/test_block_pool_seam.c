@@ -12,6 +12,8 @@ enum { BLOCKS = 4, STRIDE = 1024, THREADS = 3, ROUNDS = 20000 };
 static int live[BLOCKS]; /* by the listener's account */
 static size_t handed_out_count, taken_back_count, resets, wrong;
 static const tn_block_pool *expected;
+static tn_mem_error while_told; /* what an acquire says while the listener hears of a release */
+static bool asks;
 
 #define ADD(counter) __atomic_add_fetch(&(counter), 1, __ATOMIC_RELAXED)
 
@@ -49,6 +51,10 @@ static void taken_back(void *self, const void *allocator, const void *address)
 {
     (void)self;
     ADD(taken_back_count);
+    if (asks) {
+        tn_block block = tn_block_none();
+        while_told = tn_block_pool_acquire(pool, TN_WORK_NO_QUEUE, &block);
+    }
     if (allocator != expected || __atomic_exchange_n(&live[block_at(address)], 0, __ATOMIC_ACQ_REL) != 1)
         ADD(wrong);
 }
@@ -110,6 +116,22 @@ START_TEST(a_block_is_told_of_once_however_many_own_it)
 }
 END_TEST
 
+START_TEST(a_block_is_nobodys_before_all_have_heard_that_it_was_taken_back)
+{
+    listen();
+    tn_block blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = take();
+    asks = true;
+    give(&blocks[0]);
+    asks = false;
+    ck_assert_int_eq(while_told, TN_MEM_E_EXHAUSTED);
+    blocks[0] = take();
+    ck_assert_uint_eq(wrong, 0);
+    expect_ok(tn_seam_set(NULL));
+}
+END_TEST
+
 START_TEST(slots_are_not_told_of)
 {
     make_slots(BLOCKS, 0, NULL);
@@ -159,6 +181,7 @@ int main(void)
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, pool_begin, pool_end);
     tcase_add_test(tests, a_block_is_told_of_once_however_many_own_it);
+    tcase_add_test(tests, a_block_is_nobodys_before_all_have_heard_that_it_was_taken_back);
     tcase_add_test(tests, slots_are_not_told_of);
     tcase_add_test(tests, threads_never_make_a_block_seem_handed_out_twice);
     return fixture_run("block_pool_seam", tests);
