@@ -70,4 +70,12 @@ for config in dense moe vision; do
     not_ok "$config.host_memory" "${rss:-unknown} bytes"
   fi
 done
+# A prompt that leaves one token behind its shared prefix is a whole tile all the same.
+for config in moe vision; do
+  if run_engine "$config.short" -- --config "$config" --seed 26 --requests 20; then
+    ok "$config.a_prefill_of_one_token"
+  else
+    not_ok "$config.a_prefill_of_one_token" "$(tail -n 1 "$WORK/$config.short.err")"
+  fi
+done
 exit $BAD

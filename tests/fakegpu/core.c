@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-pthread_mutex_t fk_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fk_lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 pthread_cond_t fk_done = PTHREAD_COND_INITIALIZER;
 struct fk_config fk_cfg;
 bool fk_started;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define IDLE_MS 200
+#define BRIEF_BYTES ((size_t)64 << 10)
 
 static uint64_t next_seq;
 
@@ -268,6 +269,32 @@ void fk_stream_depend(struct fk_stream *s, struct fk_op *op)
     d[s->npending++] = ref(op);
 }
 
+/*
+ * Small copies and fills with nothing ahead of them: done before the call returns, as a card would be done before the host's
+ * next call, so the thread that plays the card need not be woken. Lock held throughout. With FAKEGPU_DELAY_US, and behind
+ * anything that takes time, all goes by the queue.
+ */
+static bool done_at_once(struct fk_stream *s, struct fk_op *op)
+{
+    struct fk_range r[4];
+    if (fk_cfg.delay_us != 0 || s->head != NULL || op->ctx->error != CUDA_SUCCESS || !op->ctx->active || !deps_done(op))
+        return false;
+    if (op->w.type != FK_W_COPY && op->w.type != FK_W_FILL)
+        return false;
+    int n = fk_work_ranges(&op->w, r);
+    for (int i = 0; i < n; i++)
+        if (r[i].n > BRIEF_BYTES || (!fk_range_ok(r[i].p, r[i].n) && !fk_pool_holds(r[i].p, r[i].n)))
+            return false;
+    (void)fk_work_run(&op->w, op);
+    fk_work_release(&op->w);
+    for (int i = 0; i < op->ndeps; i++)
+        fk_op_unref(op->deps[i]);
+    op->ndeps = 0;
+    op->done = true;
+    op->done_ns = fk_now_ns();
+    return true;
+}
+
 CUresult fk_enqueue(struct fk_stream *s, struct fk_work *w, struct fk_op **out)
 {
     struct fk_op *op = calloc(1, sizeof *op);
@@ -290,6 +317,13 @@ CUresult fk_enqueue(struct fk_stream *s, struct fk_work *w, struct fk_op **out)
                 add_dep(op, o->last);
     } else if (!(s->flags & CU_STREAM_NON_BLOCKING) && s->ctx->legacy != NULL) {
         add_dep(op, s->ctx->legacy->last);
+    }
+    if (done_at_once(s, op)) {
+        fk_op_unref(s->last);
+        s->last = op;
+        if (out != NULL)
+            *out = ref(op);
+        return CUDA_SUCCESS;
     }
     if (!s->worker) {
         CUresult r = start_worker(s);

@@ -13,6 +13,7 @@
 
 #define POOLED_TOKENS 64
 #define POOL_ROW KIB(4)
+#define TILE_TOKENS 8 /* the kernels work on whole tiles, however few tokens a prompt has left behind its shared prefix */
 
 /* Staging for one prefill chunk. Short chunks use the pooled rows, longer ones
  * take stream-ordered blocks. */
@@ -122,6 +123,7 @@ static void prefill_chunk(struct server *srv, struct request *req, int n_tokens)
     struct engine *eng = srv->eng;
     struct prefill_meta meta = { 0 };
     cudaStream_t s = eng->prefill;
+    int rows = n_tokens < TILE_TOKENS ? TILE_TOKENS : n_tokens;
 
     /* The workspaces are shared with decode and warm-up. */
     stream_order(eng->compute, s);
@@ -137,8 +139,8 @@ static void prefill_chunk(struct server *srv, struct request *req, int n_tokens)
         kernel_binary(workspace_hidden(), workspace_hidden(), vision_encode(eng, req->id), s);
     norm_rope_run(workspace_residual(), workspace_hidden(), s);
     quant_fp8_rows(workspace_shared(), workspace_residual(), s);
-    forward_prefill(eng, srv->weights, req->seq, n_tokens);
-    cutlass_gemm(eng, workspace_shared(), workspace_hidden(), workspace_residual(), (size_t)n_tokens, s);
+    forward_prefill(eng, srv->weights, req->seq, rows);
+    cutlass_gemm(eng, workspace_shared(), workspace_hidden(), workspace_residual(), (size_t)rows, s);
     attention_cublas_run(workspace_residual(), workspace_hidden(), meta.slots, s);
     moe_fused_run(eng, workspace_residual(), workspace_hidden(), workspace_shared(), s);
     lora_apply(srv->lora, workspace_hidden(), s);

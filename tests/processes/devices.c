@@ -1,0 +1,120 @@
+/*
+ * One process and two devices: blocks of both by the same sites, interleaved; streams of one used while the other is current; frees with
+ * another current device; peers. "stray" has a context on the second device and allocates there nothing.
+ */
+#include "work.h"
+
+static cudaStream_t streams[2];
+
+static void on(int device) { obs_code("set", (int)cudaSetDevice(device)); }
+
+__attribute__((noinline)) static char *plain(size_t bytes)
+{
+	char *p = NULL;
+	obs_last("plain", cudaMalloc((void **)&p, bytes));
+	return p;
+}
+
+__attribute__((noinline)) static char *ordered(int device)
+{
+	char *p = NULL;
+	obs_last("ordered", cudaMallocAsync((void **)&p, MIB, streams[device]));
+	return p;
+}
+
+static int device_of(const void *p)
+{
+	struct cudaPointerAttributes at = {0};
+	return cudaPointerGetAttributes(&at, p) == 0 ? at.device : -1;
+}
+
+static void *thread(void *arg)
+{
+	int device = *(int *)arg;
+	if (cudaSetDevice(device) != 0)
+		return NULL;
+	*(int *)arg = work(streams[device], 40 + device);
+	return NULL;
+}
+
+static void both_at_once(void)
+{
+	pthread_t threads[2];
+	int results[2] = {0, 1};
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&threads[i], NULL, thread, &results[i]) != 0)
+			exit(98);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	obs("threads", "%d,%d", results[0] == ALL_GOOD, results[1] == ALL_GOOD);
+}
+
+static void peers(void)
+{
+	on(0);
+	obs_last("enable.1", cudaDeviceEnablePeerAccess(1, 0));
+	on(1);
+	obs_last("enable.0", cudaDeviceEnablePeerAccess(0, 0));
+	char *q = plain(MIB);
+	obs_last("fill.1", cudaMemset(q, 9, MIB));
+	obs_code("wait.1", (int)cudaDeviceSynchronize());
+	on(0);
+	char *p = plain(MIB);
+	obs_last("copy", cudaMemcpyPeer(p, 0, q, 1, MIB));
+	obs_bytes("copied", p, 9, MIB);
+	CUfunction fill = obs_kernel("fake_slow_fill");
+	/* A kernel of device 0 writes into memory of device 1, which is freed meanwhile and asked for again. */
+	obs_code("kernel", obs_slow_fill(fill, (CUstream)streams[0], q, 5, MIB, 30));
+	on(1);
+	obs_last("free.1", cudaFree(q));
+	char *r = plain(MIB);
+	obs_code("again", holds_value(r, 77, MIB, streams[1]));
+	on(0);
+	obs_code("wait.0", (int)cudaStreamSynchronize(streams[0]));
+	on(1);
+	obs_bytes("kept", r, 77, MIB);
+	obs_last("free.again", cudaFree(r));
+	on(0);
+	obs_last("free.0", cudaFree(p));
+}
+
+int main(int argc, char **argv)
+{
+	int stray = argc > 1 && strcmp(argv[1], "stray") == 0;
+	for (int device = 1; device >= 0; device--) {
+		on(device);
+		obs_last("stream", cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));
+	}
+	if (stray) {
+		obs("work", "%d", work(streams[0], 3) == ALL_GOOD);
+		return 0;
+	}
+	for (int round = 0; round < 4; round++) {
+		int device = round % 2;
+		on(device);
+		obs("work", "%d", work(streams[device], round) == ALL_GOOD);
+	}
+	char *of[2], *async[2];
+	for (int device = 0; device < 2; device++) {
+		on(device);
+		of[device] = plain(MIB * (size_t)(3 + device));
+	}
+	on(0);
+	for (int device = 0; device < 2; device++)
+		async[device] = ordered(device); /* the second by a stream of the device that is not current */
+	obs("lies", "%d,%d,%d,%d", device_of(of[0]), device_of(of[1]), device_of(async[0]), device_of(async[1]));
+	for (int device = 0; device < 2; device++)
+		obs_last("fill", cudaMemsetAsync(async[device], 20 + device, MIB, streams[device]));
+	obs_code("done", (int)cudaStreamSynchronize(streams[0]) | (int)cudaStreamSynchronize(streams[1]));
+	obs_bytes("of.0", async[0], 20, MIB);
+	obs_bytes("of.1", async[1], 21, MIB);
+	/* All with device 0 current. */
+	obs_last("free.0", cudaFree(of[0]));
+	obs_last("free.1", cudaFree(of[1]));
+	obs_last("free.twice", cudaFree(of[1]));
+	obs_last("free_async.1", cudaFreeAsync(async[1], streams[1]));
+	obs_last("free_async.0", cudaFreeAsync(async[0], streams[0]));
+	both_at_once();
+	peers();
+	return 0;
+}
