@@ -81,6 +81,22 @@ tn_context tn_context_current(tn_hook_frame *f)
     return tn_context_of(f, c, -1);
 }
 
+tn_context tn_context_of_stream(tn_hook_frame *f, void *stream)
+{
+    static __thread struct { uint32_t stream; tn_context context; } known[4] __attribute__((tls_model("initial-exec")));
+    CUcontext of = NULL;
+    uint64_t value;
+    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || stream == TN_STREAM_NONE) return tn_context_current(f);
+    uint32_t number = tn_stream_number(f, stream);
+    if (number && known[number % 4].stream == number) return known[number % 4].context; /* a number is never another stream's */
+    tn_context now = tn_context_current(f); /* which is known from here on */
+    if (!number || !tn_real.cuStreamGetCtx || tn_real.cuStreamGetCtx(stream, &of) != 0 || !tn_map_get(&contexts, (uint64_t)of, 0, &value))
+        return (tn_context){0, now.device};
+    known[number % 4].stream = number;
+    known[number % 4].context = (tn_context){(uint32_t)(value >> 8), (uint8_t)value};
+    return known[number % 4].context;
+}
+
 void tn_context_made(void *handle)
 {
     uint64_t one = 1;

@@ -13,6 +13,9 @@ typedef struct tn_context { uint32_t number; uint8_t device; } tn_context;
 /* The context current on this thread; number 0 where there is none or no driver is known. The first time a context
  * is met a CONTEXT event (kind SEEN) and its device's record are written. */
 tn_context tn_context_current(tn_hook_frame *f);
+/* The context of a stream as its caller names it, which need not be the current one: what a stream-ordered call allocates is there. Number 0
+ * where it is not known. */
+tn_context tn_context_of_stream(tn_hook_frame *f, void *stream);
 /* The context with this handle; `device` where it is known, else -1 to ask the driver (it must be current then). */
 tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
 /* The program has made this one itself: it is no primary context. */

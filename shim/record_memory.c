@@ -144,7 +144,8 @@ void rec_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes,
 
 void rec_alloc_on(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t bytes, uint64_t extra, void *stream)
 {
-    tn_record_alloc(f, r, kind, addr, bytes, extra, tn_context_current(f), stream);
+    tn_context c = tn_context_of_stream(f, stream);
+    tn_record_alloc(f, r, kind, addr, bytes, extra, c.number ? c : tn_context_current(f), stream);
 }
 
 void rec_arena(tn_hook_frame *f, int gone, int kind, uint64_t addr, uint64_t bytes, uint64_t route, uint32_t ctx, uint8_t device)

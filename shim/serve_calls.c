@@ -27,17 +27,17 @@ static void end(tn_hook_frame *f)
     f->thread->busy = 0;
 }
 
-/* Whether the stream belongs to the context that is current; the two default handles do. Asked once a stream and thread: a number is never
- * another stream's. */
-static int is_of_context(void *stream, uint32_t number)
+/* The arenas of a context. They are acquired in it, also where the stream of another one than the current has asked. */
+static tn_place *place_for(tn_hook_frame *f, tn_context c, const tn_serve_section *s, void *stream, int *misfit)
 {
-    static __thread uint32_t known[4] __attribute__((tls_model("initial-exec")));
-    CUcontext of = NULL, current = NULL;
-    if (!stream || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || known[number % 4] == number) return 1;
-    if (!tn_real.cuStreamGetCtx || tn_real.cuStreamGetCtx(stream, &of) != 0 || !tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&current) != 0) return 0;
-    if (of != current) return 0;
-    known[number % 4] = number;
-    return 1;
+    CUcontext of = NULL, popped;
+    *misfit = 0;
+    if (c.number == tn_context_current(f).number) return tn_serve_place(f, c, s, misfit);
+    if (!tn_real.cuStreamGetCtx || !tn_real.cuCtxPushCurrent_v2 || !tn_real.cuCtxPopCurrent_v2) return NULL;
+    if (tn_real.cuStreamGetCtx(stream, &of) != 0 || tn_real.cuCtxPushCurrent_v2(of) != 0) return NULL;
+    tn_place *place = tn_serve_place(f, c, s, misfit);
+    (void)tn_real.cuCtxPopCurrent_v2(&popped);
+    return place;
 }
 
 /* Also one whose capture is lost, and has not been ended yet: there too the call is the capture's. */
@@ -74,7 +74,7 @@ _Static_assert((int)TN_PLACE_T5B == (int)TN_ROUTE_T5B && (int)TN_PLACE_NOT_CLEAN
 
 static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t bytes, void *stream, void **out)
 {
-    tn_context c = tn_context_current(f);
+    tn_context c = stream == TN_STREAM_NONE ? tn_context_current(f) : tn_context_of_stream(f, stream);
     const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
     if (!s || tn_serve_is_stopped() || is_capturing(f, stream)) return DRIVER;
     uint32_t site = tn_frame_site(f), index = tn_serve_row(s, site);
@@ -85,9 +85,8 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     if (family == TN_FAMILY_ASYNC && tn_serve_pool_is_own(c.device)) return not_here(f, TN_ROUTE_UNPLANNED);
     if (rec_captures() && family != TN_FAMILY_ASYNC) return spilled(f, TN_ROUTE_CAPTURE);
     uint32_t number = stream == TN_STREAM_NONE ? 0 : tn_stream_number(f, stream);
-    if (stream != TN_STREAM_NONE && !is_of_context(stream, number)) return not_here(f, TN_ROUTE_UNPLANNED);
     int misfit;
-    tn_place *place = tn_serve_place(f, c, s, &misfit);
+    tn_place *place = place_for(f, c, s, stream, &misfit);
     if (!place && tn_serve_is_stopped()) return DRIVER;
     if (!place) return misfit && !tn_serve_misfit_is_native() ? REFUSED : spilled(f, rec_captures() ? TN_ROUTE_CAPTURE : TN_ROUTE_NO_ROOM);
     tn_place_answer answer;

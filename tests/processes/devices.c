@@ -1,6 +1,7 @@
 /*
  * One process and two devices: blocks of both by the same sites, interleaved; streams of one used while the other is current; frees with
- * another current device; peers. "stray" has a context on the second device and allocates there nothing.
+ * another current device; peers, where without "calm" a block is freed while the other device still writes into it, which only memory that is
+ * placed survives. "stray" has a context on the second device and allocates there nothing.
  */
 #include "work.h"
 
@@ -49,7 +50,7 @@ static void both_at_once(void)
 	obs("threads", "%d,%d", results[0] == ALL_GOOD, results[1] == ALL_GOOD);
 }
 
-static void peers(void)
+static void peers(int calm)
 {
 	on(0);
 	obs_last("enable.1", cudaDeviceEnablePeerAccess(1, 0));
@@ -65,6 +66,8 @@ static void peers(void)
 	CUfunction fill = obs_kernel("fake_slow_fill");
 	/* A kernel of device 0 writes into memory of device 1, which is freed meanwhile and asked for again. */
 	obs_code("kernel", obs_slow_fill(fill, (CUstream)streams[0], q, 5, MIB, 30));
+	if (calm && cudaStreamSynchronize(streams[0]) != 0)
+		return;
 	on(1);
 	obs_last("free.1", cudaFree(q));
 	char *r = plain(MIB);
@@ -89,6 +92,13 @@ int main(int argc, char **argv)
 		obs("work", "%d", work(streams[0], 3) == ALL_GOOD);
 		return 0;
 	}
+	/* The first memory of device 1 is by its stream while device 0 is current; then again by one that was used while its own was. */
+	char *first = ordered(1);
+	obs("first.lies", "%d", device_of(first));
+	obs_last("first.free", cudaFreeAsync(first, streams[1]));
+	on(1);
+	first = ordered(1);
+	obs_last("first.free", cudaFreeAsync(first, streams[1]));
 	for (int round = 0; round < 4; round++) {
 		int device = round % 2;
 		on(device);
@@ -115,6 +125,6 @@ int main(int argc, char **argv)
 	obs_last("free_async.1", cudaFreeAsync(async[1], streams[1]));
 	obs_last("free_async.0", cudaFreeAsync(async[0], streams[0]));
 	both_at_once();
-	peers();
+	peers(argc > 1);
 	return 0;
 }

@@ -13,6 +13,12 @@
 static CUfunction slow_fill;
 static pthread_barrier_t together;
 
+/* One site for all threads: who takes gets what another has freed, if it is clean. */
+__attribute__((noinline)) static int take(char **plain, char **ordered)
+{
+	return cudaMalloc((void **)plain, BYTES) == 0 && cudaMallocAsync((void **)ordered, BYTES, 0) == 0;
+}
+
 /* Device 0's primary context is current by the first runtime call. Odd threads leave blocks to be overwritten, even ones take them up. */
 static void *thread(void *arg)
 {
@@ -23,14 +29,14 @@ static void *thread(void *arg)
 		char *p = NULL, *q = NULL;
 		pthread_barrier_wait(&together);
 		if (self % 2) {
-			good += cudaMalloc((void **)&p, BYTES) == 0 && cudaMallocAsync((void **)&q, BYTES, 0) == 0;
+			good += take(&p, &q);
 			good += obs_slow_fill(slow_fill, NULL, p, 0xEE, BYTES, 4) == 0 && obs_slow_fill(slow_fill, NULL, q, 0xDD, BYTES, 4) == 0;
 			good += cudaFreeAsync(q, 0) == 0 && cudaFree(p) == 0;
 			pthread_barrier_wait(&together);
-			good += 1;
+			good += cudaStreamSynchronize(0) == 0;
 		} else {
 			pthread_barrier_wait(&together);
-			good += cudaMalloc((void **)&p, BYTES) == 0 && cudaMallocAsync((void **)&q, BYTES, 0) == 0;
+			good += take(&p, &q);
 			good += cudaMemsetAsync(p, 1 + self, BYTES, 0) == 0 && cudaMemsetAsync(q, 10 + self, BYTES, 0) == 0;
 			usleep(12000); /* what was still being written then is written by now */
 			unsigned char a[2], b[2];
