@@ -62,6 +62,10 @@ START_TEST(a_plan_that_holds_is_found_to_hold)
     sample_make(&s);
     ck_assert_msg(tn_plan_check(&s.plan, message) == TN_OK, "%s", message);
     ck_assert_str_eq(message, "");
+    s.plan.gap = FAR;
+    ck_assert_int_eq(tn_plan_check(&s.plan, message), TN_E_FORMAT);
+    ck_assert_str_eq(message, "gap_bytes: 144115188075855872 cannot be");
+    s.plan.gap = 512;
     s.section.total++; /* the second section is looked at as well */
     tn_plan_section two[2] = {s.section, s.section};
     two[0].total--;

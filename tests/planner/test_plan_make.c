@@ -1,6 +1,7 @@
 /* The figures of plans, one by one, from histories so short that they can be said beforehand: tiers in their order with capacities and sums, how
  * slots share, what is written beside a site, when one discipline gives way to another. */
 #define _GNU_SOURCE
+#include "planner/gap.h"
 #include "tests/planner/plan_figures.h"
 
 /* ---- tiers and sums ---- */
@@ -367,6 +368,40 @@ START_TEST(as_many_are_packed_as_is_worth_while)
 }
 END_TEST
 
+START_TEST(a_gap_is_behind_every_block_that_is_placed)
+{
+    take(&p, DEVICE, 1, address(1), 1000);
+    take(&p, DEVICE, 1, address(2), 5000);
+    take(&p, TN_KIND_MANAGED, 2, address(3), 5 * MIB);
+    pinned(3, 4, 100, 2);
+    phase(&p, TN_PHASE_SERVING);
+    comes_and_goes(4, 5, 4096, 3);
+    program_end(&p, "one");
+    t = open_scratch();
+    tn_trace_add_gap(t, 0);
+    tn_trace_add_gap(t, 512);
+    plan = plan_with(t, (tn_plan_options){.gap = 512});
+    section = &plan->sections[0];
+    ck_assert_uint_eq(plan->gap, 512);
+    ck_assert_uint_eq(excesses(plan, t, NULL), 0);
+    is(1, TN_D_T2);
+    ck_assert_uint_eq(tier_of(TN_D_T2, TN_FAMILY_DEVICE)->capacity, 1536 + 5632);
+    is(4, TN_D_PACKED);
+    ck_assert_uint_eq(row_of(4)->classes[0].bytes, 4096 + 512);
+    ck_assert_uint_eq(row_of(4)->largest, 4096 + 512);
+    is(3, TN_D_T5B);
+    ck_assert_uint_eq(row_of(3)->classes[0].bytes, 1024);
+    is(2, TN_D_NATIVE);
+    ck_assert_uint_eq(row_of(2)->largest, 5 * MIB);
+    ck_assert_uint_eq(section->native_bytes, 5 * MIB);
+    /* What has no gap does not fill what was planned for with one, and what has a larger one has no room. */
+    tn_trace_add_gap(t, 1);
+    ck_assert_uint_gt(excesses(plan, t, NULL), 0);
+    tn_trace_add_gap(t, UINT64_MAX - 4096);
+    ck_assert_uint_eq(t->processes[0].lives[1].bytes, 5513); /* larger than any: left as it was */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan make");
@@ -380,6 +415,7 @@ int main(void)
     tcase_add_test(c, without_headroom_threads_overlap_as_seen);
     tcase_add_test(c, threads_that_take_turns_do_not_get_a_block_each);
     tcase_add_test(c, without_headroom_there_is_none);
+    tcase_add_test(c, a_gap_is_behind_every_block_that_is_placed);
     tcase_add_loop_test(c, the_nearest_use_by_another_is_counted_in_hand_outs, 0, 4);
     tcase_add_test(c, slots_side_by_side_share_nothing);
     tcase_add_test(c, a_context_with_one_stream_says_nothing_of_another);
