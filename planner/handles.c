@@ -6,6 +6,10 @@
 
 #include "planner/classify_parts.h"
 
+/* Handles beyond so many times those that the program has at once only spare a wait. One stream of many that is not waited for, because its
+ * thread does not run, keeps all of them from being clean, as often as others take and release. */
+#define WAITING 2u
+
 /* ---- counting ---- */
 
 static int by_class(const void *a, const void *b)
@@ -34,6 +38,26 @@ static size_t sort_unique(tn_handle_class *at, size_t count)
     return kept;
 }
 
+/* The most of each class at once in any instance, until clean or until released and unmapped. */
+static void count_most(const tn_section *s, const uint8_t *chosen, int by_unit, int clean, tn_handle_class *at, size_t n, uint64_t *alive, uint64_t *most)
+{
+    memset(most, 0, (n + 1) * sizeof *most);
+    for (size_t k = 0; k < s->instance_count; k++) {
+        tn_walk w = tn_walk_begin(s, &s->instances[k], clean);
+        uint32_t i;
+        memset(alive, 0, (n + 1) * sizeof *alive);
+        for (int what; (what = tn_walk_next(&w, &i));) {
+            if (!chosen[s->unit_of[w.lives[i].site]])
+                continue;
+            tn_handle_class key = class_of(s, &w.lives[i], by_unit), *c = bsearch(&key, at, n, sizeof *at, by_class);
+            uint64_t *now = &alive[c - at];
+            *now = what > 0 ? *now + 1 : *now - 1;
+            if (*now > most[c - at])
+                most[c - at] = *now;
+        }
+    }
+}
+
 tn_error tn_handles_count(const tn_section *s, const uint8_t *chosen, int by_unit, tn_handle_class **out, size_t *count)
 {
     size_t births = 0, n = 0;
@@ -51,25 +75,16 @@ tn_error tn_handles_count(const tn_section *s, const uint8_t *chosen, int by_uni
                 at[n++] = class_of(s, &lives[in->births[i]], by_unit);
     }
     n = sort_unique(at, n);
-    alive = malloc((n + 1) * sizeof *alive);
+    alive = malloc(3 * (n + 1) * sizeof *alive);
     if (!alive) {
         free(at);
         return TN_E_NOMEM;
     }
-    for (size_t k = 0; k < s->instance_count; k++) {
-        tn_walk w = tn_walk_begin(s, &s->instances[k], 1);
-        uint32_t i;
-        memset(alive, 0, (n + 1) * sizeof *alive);
-        for (int what; (what = tn_walk_next(&w, &i));) {
-            if (!chosen[s->unit_of[w.lives[i].site]])
-                continue;
-            tn_handle_class key = class_of(s, &w.lives[i], by_unit), *c = bsearch(&key, at, n, sizeof *at, by_class);
-            uint64_t *now = &alive[c - at];
-            *now = what > 0 ? *now + 1 : *now - 1;
-            if (*now > c->count)
-                c->count = c->seen = *now;
-        }
-    }
+    uint64_t *released = alive + n + 1, *clean = released + n + 1;
+    count_most(s, chosen, by_unit, 0, at, n, alive, released);
+    count_most(s, chosen, by_unit, 1, at, n, alive, clean);
+    for (size_t i = 0; i < n; i++)
+        at[i].count = at[i].seen = clean[i] < released[i] * WAITING ? clean[i] : released[i] * WAITING;
     free(alive);
     *out = at;
     *count = n;

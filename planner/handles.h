@@ -9,7 +9,7 @@
 
 typedef struct tn_handle_class {
     uint64_t bytes;      /* of each */
-    uint64_t count;      /* most there at once, until clean, and those that rules add */
+    uint64_t count;      /* most there at once, until clean, but not above twice the most until released; and those that rules add */
     uint64_t seen;       /* without these */
     uint64_t sites;      /* that asked for such */
     uint32_t detail;     /* TN_VMM_* */

@@ -6,6 +6,7 @@
 #include "ledger/tn_lock.h"
 #include "shim/identity.h"
 #include "shim/pages.h"
+#include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve_handles_inside.h"
@@ -189,6 +190,7 @@ CUresult tn_serve_cuMemCreate(tn_hook_frame *f, CUresult (*call)(CUmemGenericAll
     if (f->nested || !out || !bytes || detail & TN_VMM_OTHER) return call(out, bytes, prop, flags);
     begin(f);
     int became = ask_plan(f, prop, bytes, detail, &handle);
+    if (became == 0 && tn_guard_refuses(f, bytes)) became = -1;
     end(f);
     if (became == 0) return call(out, bytes, prop, flags);
     if (became < 0) return CUDA_ERROR_OUT_OF_MEMORY; /* the output as it was, as the driver leaves it */

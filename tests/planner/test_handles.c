@@ -175,6 +175,23 @@ START_TEST(a_pool_has_room_for_handles_whose_work_may_not_be_done)
 }
 END_TEST
 
+START_TEST(a_pool_has_twice_as_many_as_there_are_at_once_and_then_a_request_waits)
+{
+    uint64_t waits;
+    work(&p, 2); /* on a stream that nobody waits for */
+    for (unsigned i = 0; i < 5; i++) {
+        make(1, 0x11 + i, 2 * MIB, 0);
+        map(address(1), 0x11 + i, 2 * MIB);
+        give(&p, HANDLE, 0x11 + i);
+        unmap(address(1), 2 * MIB);
+    }
+    read_plan((tn_plan_options){0});
+    expect_pool(2 * MIB, 0, 2, 1);
+    ck_assert_uint_eq(excesses(plan, t, &waits), 0);
+    ck_assert_uint_eq(waits, 2); /* of the third and the fifth: each makes two clean */
+}
+END_TEST
+
 START_TEST(a_handle_that_was_never_mapped_is_clean_at_once)
 {
     work(&p, 1);
@@ -298,6 +315,7 @@ int main(void)
     tcase_add_test(c, a_site_that_gets_no_pool_says_why);
     tcase_add_test(c, a_handle_had_back_by_its_address_is_one_that_was_retained);
     tcase_add_test(c, a_pool_has_room_for_handles_whose_work_may_not_be_done);
+    tcase_add_test(c, a_pool_has_twice_as_many_as_there_are_at_once_and_then_a_request_waits);
     tcase_add_test(c, a_handle_that_was_never_mapped_is_clean_at_once);
     tcase_add_test(c, one_unmap_with_a_gap_in_it_ends_all_mappings_in_its_range);
     tcase_add_test(c, handles_belong_to_no_context);
