@@ -70,6 +70,13 @@ tn_guard_noted tn_guard_note(tn_guard *g, tn_serving_thread *t, const tn_event *
     return noted;
 }
 
+void tn_guard_seen(tn_guard *g, uint32_t site)
+{
+    tn_guard_site *s = site_of(g, site);
+    if (s != NULL && !__atomic_load_n(&s->seen, __ATOMIC_RELAXED))
+        __atomic_store_n(&s->seen, 1u, __ATOMIC_RELAXED);
+}
+
 tn_serving_counts tn_guard_site_counts(const tn_guard *g, uint32_t site)
 {
     uint32_t at = site / TN_GUARD_PAGE_SITES;

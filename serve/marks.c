@@ -41,6 +41,14 @@ void tn_marks_work(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t stamp)
 
 /* ---- waits */
 
+uint64_t tn_marks_begin(tn_marks *m, uint64_t now)
+{
+    uint64_t there = atomic_load_explicit(m->tick, memory_order_relaxed);
+    while (there < now)
+        if (atomic_compare_exchange_weak(m->tick, &there, now)) return now; /* a full barrier: the call comes after it */
+    return there;
+}
+
 void tn_marks_cover(tn_marks *m, uint32_t stream, uint64_t upto)
 {
     tn_marks_place *p = tn_marks_find(m, stream);
@@ -109,7 +117,7 @@ static bool is_any_loose(const tn_marks *m)
 
 static tn_work_mark wide(const tn_marks *m, uint32_t ctx, uint32_t stream)
 {
-    return (tn_work_mark){TN_MARKS_WIDE | tn_marks_queue(ctx, stream), m->now()};
+    return (tn_work_mark){TN_MARKS_WIDE | tn_marks_queue(ctx, stream), tn_marks_greater(m->now(), tn_marks_read(m->tick))};
 }
 
 /* Puts what is uncovered into the set; returns how many there are, or more than there is room for. */
@@ -252,7 +260,7 @@ static tn_mem_error wait_for(void *self, tn_work_mark mark)
     if (!m->wait) return TN_MEM_E_ARGUMENT;
     uint32_t ctx = tn_marks_queue_context(mark.queue);
     if (ctx >= TN_MARKS_CONTEXTS) ctx = 0;
-    uint64_t begun = m->now();
+    uint64_t begun = tn_marks_begin(m, m->now());
     tn_mem_error error = m->wait(m->self, ctx);
     if (error == TN_MEM_OK) tn_marks_waited_context(m, ctx, begun);
     return error;

@@ -4,12 +4,15 @@
  * calls the driver but `wait`; nothing that is asked blocks.
  *
  * Streams and contexts are the numbers that the journal gives them, never given twice; per-thread default streams are streams of their own.
- * Times are stamps of one clock that all threads share. Work is told after its call has returned, with a stamp of then; a wait with the stamp
- * of before its call: a wait that began at b covers the work of its streams whose stamp is < b, so none that could have been missed. What
- * finds no place is covered later than it could be, never earlier. */
+ * Times are stamps of one clock that all threads share. What covers is a wait, and between two of them nobody asks for the order of work: so the
+ * stamp of work is one word that all threads read and only waits, records and joins move (`tick`). Each of them begins with
+ * tn_marks_begin(), before its call; work is told after its call has returned, with the tick of then. A wait that began at b covers the work of
+ * its streams whose stamp is < b: whoever read a smaller tick had returned before b was there to read. Work of one thread into one stream
+ * under one tick need be told once. What finds no place is covered later than it could be, never earlier. */
 #ifndef TENURE_SERVE_MARKS_H
 #define TENURE_SERVE_MARKS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,6 +29,7 @@ typedef struct tn_marks_options {
      * marks cannot be waited for. */
     tn_mem_error (*wait)(void *self, uint32_t ctx);
     void *self;
+    _Atomic uint64_t *tick;      /* where the stamp of work is kept; NULL: in the marks */
     const tn_metadata *metadata; /* NULL: malloc; not used after create, but by destroy */
     bool zeroed;                 /* what `metadata` gives is all zero already: the parts that nobody needs stay untouched */
 } tn_marks_options;
@@ -35,6 +39,17 @@ TN_MEM_MUST_USE tn_mem_error tn_marks_create(const tn_marks_options *options, tn
 void tn_marks_destroy(tn_marks **m);
 
 /* ---- told by the hooks */
+
+/* Before a call that waits, records an event or joins one, at `now`: its stamp, not smaller than `now`. Work whose call returns later is stamped no earlier. */
+uint64_t tn_marks_begin(tn_marks *m, uint64_t now);
+/* The stamp of work whose call has returned. */
+static inline uint64_t tn_marks_tick(const _Atomic uint64_t *tick)
+{
+#if !defined(__x86_64__)
+    atomic_thread_fence(memory_order_seq_cst); /* not read before what the call did is there for others; x86-64 keeps the two in order */
+#endif
+    return atomic_load_explicit(tick, memory_order_acquire);
+}
 
 enum { TN_MARKS_LEGACY = 1, TN_MARKS_NONBLOCKING = 2 };
 

@@ -88,6 +88,8 @@ tn_mem_error tn_marks_create(const tn_marks_options *o, tn_marks **out)
     }
     m.context_count = 1;
     memcpy(self, &m, sizeof m);
+    self->tick = o->tick ? o->tick : &self->own_tick;
+    tn_marks_raise(self->tick, o->now()); /* no stamp is 0 */
     *out = self;
     return TN_MEM_OK;
 }

@@ -87,6 +87,7 @@ struct tn_marks {
     uint64_t (*now)(void);
     tn_mem_error (*wait)(void *self, uint32_t ctx);
     void *self;
+    _Atomic uint64_t *tick, own_tick;
     tn_metadata metadata;
     void *block;
     size_t bytes;

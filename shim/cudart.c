@@ -295,6 +295,7 @@ void tn_cudart_forget(void)
         if (atomic_load_explicit(&copy_state[k], memory_order_acquire) == READY &&
             (!tn_module_of((const void *)(tn_cudarts[k].end - 1), &m) || m.base != tn_cudarts[k].base)) {
             atomic_store_explicit(&copy_state[k], EMPTY, memory_order_release);
+            atomic_fetch_add(&tn_hot_page->generation, 1); /* nobody has been through the copy that comes here next */
             if (atomic_load(&first_base) && tn_cudarts[k].base == atomic_load(&first_base)) {
                 atomic_store(&first_bytes, 0);
                 tn_cudart_range_to(tn_hot_page);

@@ -9,6 +9,8 @@
 #include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/record_charge.h"
+#include "shim/serve_marks.h"
+#include "shim/serve_short.h"
 
 static inline uintptr_t height(const void *frame) { return (uintptr_t)frame; }
 
@@ -123,7 +125,7 @@ void tn_enter(tn_hook_frame *f, int api, int ptds, const void *caller, const voi
 
 void tn_call(tn_hook_frame *f)
 {
-    if (f->stamped) f->begun = tn_stamp();
+    if (f->stamped) f->begun = tn_serve_begin();
     if (f->busy_held) f->thread->busy = 0;
     *f->thread->error = f->errno_in;
 }
@@ -132,6 +134,27 @@ void tn_returned(tn_hook_frame *f)
 {
     f->errno_in = *f->thread->error;
     if (f->busy_held) f->thread->busy = 1;
+}
+
+/* The codes that stay with a context: those of CUresult, which cudaError_t has taken over. */
+void tn_note_failure(int r)
+{
+    switch (r) {
+    case 214: /* an uncorrectable memory error */
+    case 700: /* an illegal address */
+    case 702: /* a launch took too long */
+    case 710: /* an assertion in a kernel */
+    case 714: /* its stack */
+    case 715: /* an illegal instruction */
+    case 716: /* a misaligned address */
+    case 717: /* the wrong address space */
+    case 718: /* an invalid program counter */
+    case 719: /* anything else in a kernel */
+        atomic_store_explicit(&tn_hot_page->faults, 1, memory_order_relaxed);
+        break;
+    default:
+        break;
+    }
 }
 
 static inline void leave(tn_hook_frame *f)

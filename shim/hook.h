@@ -37,10 +37,11 @@ typedef struct tn_thread {
         const void *stream;   /* of its last work, the handle; a default stream's special one */
         void *context;        /* of a default stream; else NULL */
         uint64_t generation;
+        uint64_t tick;        /* for which the marks have been told of it (serve/marks.h); 0: nothing serves */
     } work;
-    uint64_t stamp;           /* of the last event */
     uint64_t *counters;
     /* Two more, in which an allocation and a free find the rest. */
+    uint64_t stamp;           /* of the last event */
     int *error;               /* where this thread's errno is: asking libc four times a hook would be a tenth of its cost */
     uint64_t recorded;        /* allocations and frees recorded by driver rows of this thread */
     tn_outer outer;           /* the hook that names the site of what is recorded now */
@@ -54,6 +55,7 @@ typedef struct tn_thread {
     uint32_t context;         /* number of the current context as last journalled */
     uint32_t serial;          /* of the thread's attachment: tells threads apart that stand at one address one after another */
     struct { void *context, *handle; uint64_t generation; uint32_t number; } stream[4];
+    struct { const void *copy, *context; uint64_t generation; } through; /* the runtime that this thread has been through, and where (shim/serve_short.h) */
     const void *frees[4];     /* real functions of a runtime below which a driver row was seen to record */
     _Alignas(64) tn_written written[TN_WRITTEN]; /* blocks that this thread has lately copied to, the last one first (shim/short.h) */
     struct { uint32_t ctx, number; uint8_t device, capturing; } work_is; /* what the events of work.stream say */

@@ -7,6 +7,7 @@
 #include "shim/cuda_abi.h"
 #include "shim/hook.h"
 #include "shim/serve_calls.h"
+#include "shim/serve_short.h"
 
 #define TN_EXPORT __attribute__((visibility("default")))
 #ifdef TENURE_WRAP
@@ -58,10 +59,28 @@ extern TN_EXPORT volatile int tenure_bench_aside;
     (__builtin_expect(tn_serving, 0) && tn_frame_.on ? tn_serve_##name(TN_F, call, TN_LIST args) : call args)
 #define TN_LIST(...) __VA_ARGS__
 
+/* What requests that a plan serves do before all that (shim/serve_short.h). TN_COPY_HERE: the copy of the runtime that would be called. */
+#define TN_SHORTLY(is, name, args) TN_SHORTLY_(is, name, args)
+#define TN_SHORTLY_(is, name, args) TN_SHORTLY_##is(name, args)
+#define TN_SHORTLY_0(name, args)
+#define TN_SHORTLY_1(name, args) \
+    if (tn_serve_short_is_open() && TN_APPLY(TN_SHORT_##name, TN_COPY_HERE, TN_LIST args)) return 0;
+#define TN_APPLY(macro, ...) macro(__VA_ARGS__)
+/* And after a call that went the long way: whether the next one may go the short one. */
+#define TN_AFTERWARDS(is, klass) TN_AFTERWARDS_(is, klass)
+#define TN_AFTERWARDS_(is, klass) TN_AFTERWARDS_##is(klass)
+#define TN_AFTERWARDS_0(klass) \
+    if (TN_CLASS_##klass == TN_CLASS_CONTEXT) tn_short_leaves();
+#define TN_AFTERWARDS_1(klass) \
+    if (TN_COPY_HERE && tn_serve_short_is_open() && r == 0 && tn_frame_.on && !tn_frame_.nested && tn_frame_.thread->recorded != tn_frame_.recorded) \
+        tn_short_been_through(TN_COPY_HERE);
+#define TN_IS_FAULT(r) ((unsigned)(r)-700u < 20u || (r) == 214)
+
 /* The body of every hook: `real` is an expression for the real function. */
 #define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \
     {                                                                                     \
         TN_STEP_ASIDE(name, args, real)                                                   \
+        TN_SHORTLY(TN_IS_SHORT(name), name, args)                                         \
         tn_hook_frame tn_frame_;                                                               \
         tn_enter(TN_F, TN_API_##name, ptds, __builtin_return_address(0),                  \
                  __builtin_frame_address(0));                                             \
@@ -70,7 +89,9 @@ extern TN_EXPORT volatile int tenure_bench_aside;
         tn_call(TN_F);                                                                    \
         result_type r = call ? TN_ANSWER(TN_SERVED_IS(name), name, args) : (result_type)TN_NOT_INITIALIZED; \
         tn_returned(TN_F);                                                                \
+        if (__builtin_expect(TN_IS_FAULT((int)r), 0)) tn_note_failure((int)r);            \
         if (tn_frame_.on || TN_CLASS_##klass == TN_CLASS_RESOLVE) { after; }              \
+        TN_AFTERWARDS(TN_IS_SHORT(name), klass)                                           \
         tn_leave(TN_F);                                                                   \
         return r;                                                                         \
     }

@@ -5,6 +5,8 @@
 #include "shim/record_charge.h"
 #include "shim/short.h"
 
+#define TN_COPY_HERE NULL
+
 /* A program that links libcuda itself gets here before any resolver was asked; one that links a library of another name with
  * functions of the driver's names (a test's stand-in) gets those. */
 #define TN_REAL_DRIVER(name)                                      \

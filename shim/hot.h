@@ -65,9 +65,13 @@ typedef struct tn_hot {
         _Atomic uint64_t due;       /* from this stamp on the row wants a reading around it */
     } wait[TN_WAITS_COUNT];
     void (*_Atomic copy[TN_COPY_COUNT])(void); /* NULL: closed */
+    _Atomic int serves;            /* requests that a plan serves may go the short way (shim/serve_short.h) */
+    _Atomic int faults;            /* an error was seen after which a context is lost */
     _Atomic uint64_t last_reading; /* stamp of the last reading of a device, by anybody */
     _Atomic uint64_t runtime, runtime_bytes; /* where the first runtime that was met lies: most calls of driver hooks come from it */
     _Atomic uint8_t row[TN_API_COUNT]; /* from the start on; bits are only ever taken away */
+    /* While a plan serves, the stamp of work (serve/marks.h): on a line of its own, since waits write it. */
+    _Alignas(64) _Atomic uint64_t tick;
     /* Functions launched lately, each at a place of its own: a decode step launches few over and over. */
     _Alignas(64) _Atomic uint64_t known[TN_KNOWN];
 } tn_hot;
@@ -76,6 +80,9 @@ _Static_assert(offsetof(tn_hot, attention) <= 64, "all that a short launch reads
 
 extern tn_hot tn_hot_pages;
 #define tn_hot_page (&tn_hot_pages)
+
+/* Notes an error after which a context is lost, of those that a call may return (shim/frame.c). */
+void tn_note_failure(int r);
 
 /* From now on, and until as many calls of tn_known_open(), every launch goes the long way. Any thread. */
 static inline void tn_known_close(void)

@@ -160,6 +160,21 @@ static uint32_t describe_stream(tn_hook_frame *f, int kind, uint32_t number, uin
 
 static uint64_t own_streams_of(uint32_t serial) { return (uint64_t)serial << 8 | TN_STREAM_PER_THREAD; }
 
+static unsigned way_of(uint64_t a, uint64_t b) { return (unsigned)(a >> 4 ^ a >> 12 ^ b) % 4; }
+
+uint32_t tn_stream_known(const tn_thread *t, const void *stream, uint32_t ctx)
+{
+    uint64_t a = (uint64_t)stream, b = 0;
+    if (stream == CU_STREAM_PER_THREAD || stream == CU_STREAM_LEGACY) {
+        a = stream == CU_STREAM_LEGACY ? TN_STREAM_LEGACY : own_streams_of(t->serial);
+        b = 1 + (uint64_t)ctx;
+    }
+    unsigned way = way_of(a, b);
+    return t->stream[way].handle == (void *)a && t->stream[way].context == (void *)b &&
+                   t->stream[way].generation == atomic_load_explicit(&tn_hot_page->generation, memory_order_acquire)
+               ? t->stream[way].number : 0;
+}
+
 uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
 {
     if (handle == TN_STREAM_NONE || f->nested) return 0;
@@ -176,7 +191,7 @@ uint32_t tn_stream_number(tn_hook_frame *f, void *handle)
         b = 1 + (uint64_t)ctx; /* a handle's is 0 */
     }
     uint64_t generation = atomic_load_explicit(&tn_hot_page->generation, memory_order_acquire);
-    unsigned way = (unsigned)(a >> 4 ^ a >> 12 ^ b) % 4;
+    unsigned way = way_of(a, b);
     if (t->stream[way].number && t->stream[way].handle == (void *)a && t->stream[way].context == (void *)b &&
         t->stream[way].generation == generation)
         return t->stream[way].number;

@@ -9,6 +9,7 @@
 #define TENURE_SHIM_LAUNCH_H
 
 #include "shim/cuda_abi.h"
+#include "serve/marks.h"
 #include "shim/hook.h"
 
 #define TN_LAUNCH_PART 64u /* so many launches go by without a stamp, or a look at the word by which commands come: a page of its own */
@@ -41,6 +42,16 @@ static inline __attribute__((always_inline)) int tn_launch_same_context(const tn
     return !t->work.context || (TN_LIKELY(hot->get_current(&c) == 0) && TN_LIKELY(c == t->work.context));
 }
 
+/* While a plan serves: tells the marks that the stream of the thread's last work has had more of it. 0: the long way has to. */
+int rec_launch_mark(tn_thread *t);
+#define TN_UNMARKED 1u /* a tick that never is the present one */
+
+/* Whether the marks know of work that has just been given to the stream of the thread's last: one word, which waits alone change. */
+static inline __attribute__((always_inline)) int tn_launch_is_marked(tn_thread *t, const tn_hot *hot)
+{
+    return TN_LIKELY(!t->work.tick) || TN_LIKELY(t->work.tick == tn_marks_tick(&hot->tick)) || rec_launch_mark(t);
+}
+
 /* After the real call has succeeded: adds it to the thread's last event where that is work of the same stream. 0: it is not. The call is
  * counted in the event's `addr`, for two rows: the journal's counters would be a line and a page more. */
 static inline __attribute__((always_inline)) int tn_launch_add(int api, const void *stream)
@@ -54,7 +65,7 @@ static inline __attribute__((always_inline)) int tn_launch_add(int api, const vo
     tn_event *e = t->work.event;
     if (TN_LIKELY(e) && TN_LIKELY(t->work.stream == stream) &&
         TN_LIKELY(t->work.generation == atomic_load_explicit(&hot->generation, memory_order_relaxed)) &&
-        TN_LIKELY(tn_launch_same_context(t, hot)) &&
+        TN_LIKELY(tn_launch_same_context(t, hot)) && tn_launch_is_marked(t, hot) &&
         (TN_LIKELY(e->bytes % TN_LAUNCH_PART) || rec_launch_part(t, e))) {
         uint64_t one = (e->api == api) | (uint64_t)(e->result == api) << 32;
         if (TN_LIKELY(one)) {

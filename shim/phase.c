@@ -279,6 +279,10 @@ void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type)
 {
     /* Nearly every allocation is granted before Serving, at the site of the one before: of that the guard keeps that it was not refused. */
     int is_plain = type == TN_EV_ALLOC && e->result == 0 && !f->nested && tn_serving_counts_kind(e->kind);
+    if (is_plain && tn_route_tier(f->route)) {
+        tn_guard_served(f->thread, e);
+        return;
+    }
     if (is_plain && e->site >= TN_SITE_FIRST && e->site == f->thread->guarded && tn_phase_now() != TN_PHASE_SERVING) {
         f->thread->serving.refused = 0;
         return;
@@ -293,6 +297,14 @@ void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type)
         if (n.repeated) __atomic_fetch_add(&block->serving_repeated, 1, __ATOMIC_RELAXED);
     }
     if (n.warn && !f->nested) warn(f, e);
+}
+
+void tn_guard_served(tn_thread *t, const tn_event *e)
+{
+    t->serving.refused = 0;
+    if (__builtin_expect(e->site == t->guarded, 1)) return;
+    tn_guard_seen(&tn_process_guard, e->site);
+    t->guarded = e->site >= TN_SITE_FIRST ? e->site : t->guarded;
 }
 
 /* ---- tenure.h and NVTX */

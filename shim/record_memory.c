@@ -203,7 +203,7 @@ void rec_import_handle(tn_hook_frame *f, int r, uint64_t handle)
 void rec_free_begin(tn_hook_frame *f, tn_space space, uint64_t addr)
 {
     note_level(f);
-    f->begun = tn_stamp();
+    f->begun = tn_serve_begin(); /* it may wait */
     f->freed_addr = addr;
     f->freed_space = (uint8_t)space;
     f->freed_known = !f->nested && addr && tn_ledger_remove(space, addr, &f->freed);

@@ -13,6 +13,7 @@
 #include "shim/record_charge.h"
 #include "shim/record_memory.h"
 #include "shim/serve.h"
+#include "shim/serve_marks.h"
 
 /* Bit k: calls of copy k were seen that reached the driver past us; the highest one: of a runtime that is no copy we know. */
 static _Atomic uint32_t out_of_sight;
@@ -90,7 +91,7 @@ void rt_free_begin(tn_hook_frame *f, const void *real, tn_space space, uint64_t 
 {
     /* Below a function that has come past a driver row that row stamps, 12 ns saved; no runtime frees in two ways. */
     f->handle = (void *)(uintptr_t)real;
-    if (f->thread->frees[f->api % 4] != real) f->begun = tn_stamp();
+    if (f->thread->frees[f->api % 4] != real) f->begun = tn_serve_begin();
     f->freed_addr = addr;
     f->freed_space = (uint8_t)space;
     (void)tn_frame_site(f);
@@ -104,7 +105,7 @@ void rt_free_end(tn_hook_frame *f, int r, void *stream)
     }
     /* A bad address is the driver's to refuse, unlike a bad size. */
     if (f->nested || !f->freed_addr || !unrecorded(f, r == cudaErrorInvalidValue ? cudaErrorUnknown : r)) return;
-    if (!f->begun) f->begun = tn_stamp();
+    if (!f->begun) f->begun = tn_serve_begin();
     /* The driver row that takes a block out before the real call did not run, so this is after it: an entry
      * younger than the call is another thread's new block at the same address and stays. */
     f->freed_known = (uint8_t)tn_ledger_remove((tn_space)f->freed_space, f->freed_addr, &f->freed);

@@ -8,6 +8,7 @@
 #include "shim/record.h"
 #include "shim/record_charge.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_short.h"
 #include "shim/short.h"
 
 /* Functions whose first launch was seen: a table that is read without a lock at every launch, and a map for what finds no place
@@ -53,7 +54,7 @@ int rec_launch_part(tn_thread *t, tn_event *e)
 }
 
 /* What shim/launch.h adds the next launch into the same stream to. */
-static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint64_t generation)
+static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint64_t generation, uint64_t tick)
 {
     tn_thread *t = f->thread;
     if (f->nested) return;
@@ -65,6 +66,7 @@ static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint6
     t->work.stream = key;
     t->work.context = is_default ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
     t->work.generation = generation;
+    t->work.tick = tick;
     t->work_is.ctx = e->ctx;
     t->work_is.number = e->stream;
     t->work_is.device = e->device;
@@ -79,14 +81,15 @@ static void work(tn_hook_frame *f, int r, int what, void *stream, int is_done)
 {
     if (r != 0) return;
     uint64_t generation = atomic_load(&tn_hot_page->generation); /* before all that it stands for is asked */
-    uint64_t now = tn_serve_stamp(), capturing = rec_captures() != 0;
+    uint64_t tick = tn_serve_tick(), now = tn_stamp(), capturing = rec_captures() != 0;
     uint32_t number = tn_stream_number(f, stream);
-    if (!is_done) tn_serve_work(f, number, stream, now);
+    if (!is_done) tn_serve_work(f, number, stream, tick);
+    else if (tick) tick = TN_UNMARKED;
     tn_event *last = f->nested || !f->thread->journal ? NULL : tn_journal_last(f->thread->journal);
     if (last && last->type == TN_EV_WORK && last->stream == number && last->aux2 == capturing) {
         last->aux = f->thread->stamp = now;
         last->bytes++;
-        keep_for_launches(f, last, stream, generation);
+        keep_for_launches(f, last, stream, generation, tick);
         return;
     }
     tn_context c = tn_context_current(f);
@@ -100,7 +103,7 @@ static void work(tn_hook_frame *f, int r, int what, void *stream, int is_done)
     e->aux = now;
     e->aux2 = capturing; /* a capture was active somewhere: this may have been captured, not enqueued */
     tn_journal_commit(e, TN_EV_WORK);
-    keep_for_launches(f, e, stream, generation);
+    keep_for_launches(f, e, stream, generation, tick);
 }
 
 void rec_work(tn_hook_frame *f, int r, int what, void *stream) { work(f, r, what, stream, 0); }
@@ -118,6 +121,7 @@ void rec_launch_late(int api, int ptds, const void *caller, const void *frame, i
 void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
 {
     if (r != 0) {
+        tn_note_failure(r); /* its call may have gone the short way */
         rec_launch_refused(f, function);
         return;
     }
@@ -285,7 +289,7 @@ void rec_event_begin(tn_hook_frame *f, const void *event, int external) { tn_ser
 
 void rec_join_begin(tn_hook_frame *f)
 {
-    if (tn_serving_marks) f->begun = tn_stamp();
+    if (TN_SERVES()) f->begun = tn_serve_begin();
 }
 
 void rec_event_made(tn_hook_frame *f, int r, const void *event)

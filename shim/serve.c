@@ -17,6 +17,7 @@
 #include "shim/pages.h"
 #include "shim/serve_checks.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_short.h"
 
 TN_HOT_DATA int tn_serving;
 static tn_plan *plan;
@@ -136,6 +137,7 @@ static int stopped;
 int tn_serve_finds_sanitizer(void)
 {
     if (!finds_sanitizer()) return 0;
+    tn_serve_short_close();
     __atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
     return 1;
 }
@@ -168,6 +170,7 @@ void tn_serve_start(tn_journal *journal)
         return;
     }
     tn_serving = 1;
+    if (!free_waits && !tn_serve_checks) atomic_store(&tn_hot_page->serves, 1); /* what does more to a block than to find its place is on the long way alone */
 }
 
 const tn_serve_section *tn_serve_section_of(uint8_t device)
@@ -218,6 +221,7 @@ static int peers;
 
 void tn_serve_stop(void)
 {
+    tn_serve_short_close();
     if (!__atomic_exchange_n(&stopped, 1, __ATOMIC_RELAXED))
         tn_coverage(TN_COV_TURNED_OFF, "serving by the plan, from here on: a runtime's calls pass the hooks by, and nobody knows when its work is done");
 }

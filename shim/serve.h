@@ -64,6 +64,8 @@ extern const tn_metadata tn_serve_metadata; /* pages of our own */
 tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section *s, int *misfit);
 /* Those that a context has, by its number, also after it ended; NULL. */
 tn_place *tn_serve_place_of(uint32_t ctx);
+/* Those that a context has whose requests are served now; NULL. */
+tn_place *tn_serve_place_ready(uint32_t ctx);
 #define TN_SERVE_POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
 
 /* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. Returns what serving takes in all: both, the

@@ -11,6 +11,7 @@
 #include "shim/serve_graphs.h"
 #include "shim/serve_info.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_short.h"
 
 enum { DRIVER = 0, SERVED, REFUSED }; /* what becomes of a request */
 
@@ -26,6 +27,11 @@ static void end(tn_hook_frame *f)
     *f->thread->error = f->errno_in; /* what is ours leaves no trace in errno */
     f->thread->busy = 0;
 }
+
+/* The contexts of streams that this thread was lately served in: a number is never another stream's. */
+static __thread struct { uint32_t number, ctx; } known[4] __attribute__((tls_model("initial-exec")));
+
+int tn_serve_is_of_context(uint32_t number, uint32_t ctx) { return known[number % 4].number == number && known[number % 4].ctx == ctx; }
 
 /* The arenas of a context. They are acquired in it, also where the stream of another one than the current has asked. */
 static tn_place *place_for(tn_hook_frame *f, tn_context c, const tn_serve_section *s, void *stream, int *misfit)
@@ -58,6 +64,13 @@ static CUresult refused_by_a_capture(tn_hook_frame *f, CUstream stream)
     return tn_real.cuMemFreeAsync(0, stream);
 }
 
+/* Once a fault was seen, the code by which the driver refuses everything in the context that is current, if that is the one it was in; else 0. */
+static CUresult lost(void)
+{
+    size_t free_bytes, total;
+    return tn_fault_is_seen() && tn_real.cuMemGetInfo_v2 ? tn_real.cuMemGetInfo_v2(&free_bytes, &total) : CUDA_SUCCESS;
+}
+
 static int not_here(tn_hook_frame *f, uint32_t route)
 {
     f->route = (uint16_t)route;
@@ -76,7 +89,7 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
 {
     tn_context c = stream == TN_STREAM_NONE ? tn_context_current(f) : tn_context_of_stream(f, stream);
     const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
-    if (!s || tn_serve_is_stopped() || is_capturing(f, stream)) return DRIVER;
+    if (!s || tn_serve_is_stopped() || is_capturing(f, stream) || lost() != 0) return DRIVER;
     uint32_t site = tn_frame_site(f), index = tn_serve_row(s, site);
     if (index == TN_SERVE_NO_ROW) return not_here(f, TN_ROUTE_UNPLANNED);
     const tn_plan_row *row = &s->plan->rows[index];
@@ -96,6 +109,10 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
     if (family == TN_FAMILY_ASYNC) tn_serve_pooled(c.device, bytes, TN_POOLED_TAKEN);
     f->route = (uint16_t)(answer.tier | (answer.waits ? TN_ROUTE_WAITED : 0));
     if (__builtin_expect(tn_serve_checks, 0)) tn_serve_check_taken(f, c, row, asked, answer.address, bytes, stream);
+    if (number) {
+        known[number % 4].number = number;
+        known[number % 4].ctx = c.number;
+    }
     *out = answer.address;
     return SERVED;
 }
@@ -207,7 +224,7 @@ static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUres
     int ours = f->freed_known && tn_is_served(&f->freed), inside = !ours && tn_serve_owns((uint64_t)(uintptr_t)address);
     int there = ours || inside ? driver_is_there() : 0;
     *r = CUDA_ERROR_INVALID_VALUE;
-    if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = CUDA_SUCCESS;
+    if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = lost();
     end(f);
     return there;
 }

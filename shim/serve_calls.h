@@ -15,6 +15,9 @@ static inline int tn_is_served(const tn_entry *e)
     return (e->kind == TN_KIND_DEVICE || e->kind == TN_KIND_ASYNC || e->kind == TN_KIND_PINNED) && tn_route_tier(tn_route_of(e->extra)) != 0;
 }
 
+/* Whether this thread knows that the stream of that number belongs to that context. */
+int tn_serve_is_of_context(uint32_t number, uint32_t ctx);
+
 /* TN_SERVED_IS(name) is 1 for the names that have a line here. */
 #define TN_SERVED_cuMemAlloc_v2 ~,
 #define TN_SERVED_cuMemAllocAsync ~,

@@ -11,6 +11,8 @@ typedef struct tn_serve_kept { tn_place *place; void *address; tn_work_set uncov
 /* 1: it is kept until no graph is left that nobody has read; 0: there is none now, and the block is the caller's to give back. */
 int tn_serve_keep(const tn_serve_kept *block);
 
+extern _Atomic int tn_serve_unread __attribute__((visibility("hidden")));
+static inline int tn_serve_has_unread(void) { return atomic_load(&tn_serve_unread) != 0; }
 void tn_serve_capture_began(void);
 /* A capture that was counted ended, in `graph` (NULL: in none). */
 void tn_serve_capture_ended(const void *graph);

@@ -215,7 +215,7 @@ void tn_serve_record_begin(tn_hook_frame *f, const void *event, int external)
         return;
     }
     if (external) tn_serve_event_shared(event); /* a node of a graph, which records it at each launch, where the stream is captured */
-    f->begun = tn_stamp();
+    f->begun = tn_serve_begin();
     f->handle = (void *)(uintptr_t)(tn_marks_event_begins(tn_serve_marks(), (uint64_t)event) + TOLD);
     f->freed_space = rec_captures() != 0;
 }
@@ -237,14 +237,14 @@ void tn_serve_record_end(tn_hook_frame *f, int r, const void *event, uint32_t nu
     if (r == 0 && number) announce(f, m, number, stream);
     int captured = rec_captures() ? is_captured(f, stream) : f->freed_space;
     if (r != 0 || !number || captured || is_shared(event)) tn_marks_event_lost(m, (uint64_t)event, answer);
-    else tn_marks_event_recorded(m, (uint64_t)event, answer, number, f->begun, tn_serve_stamp());
+    else tn_marks_event_recorded(m, (uint64_t)event, answer, number, f->begun, tn_serve_tick());
 }
 
 void tn_serve_join(tn_hook_frame *f, uint32_t ctx, uint32_t number, void *stream, const void *event)
 {
     if (!TN_SERVES()) return;
     tn_marks *m = tn_serve_marks();
-    uint64_t stamp = tn_serve_stamp();
+    uint64_t stamp = tn_serve_tick();
     if (!f->nested && is_captured(f, stream)) return;
     if (number) ctx = announce(f, m, number, stream);
     if (f->nested || !f->begun) tn_marks_work(m, ctx, number, stamp); /* as late as can be */
@@ -286,11 +286,10 @@ static uint64_t stamp_now(void) { return tn_stamp(); }
 int tn_serve_marks_start(void)
 {
     tn_marks *m;
-    tn_marks_options o = {.now = stamp_now, .wait = wait_for, .metadata = &tn_serve_metadata, .zeroed = true};
+    tn_marks_options o = {.now = stamp_now, .wait = wait_for, .tick = &tn_hot_page->tick, .metadata = &tn_serve_metadata, .zeroed = true};
     if (tn_serve_marks()) return 0;
     if (tn_marks_create(&o, &m) != TN_MEM_OK) return -1;
     __atomic_store_n(&tn_serving_marks, m, __ATOMIC_RELEASE);
     if (atomic_load(&events_end)) tn_marks_events_end(m); /* after: it may end meanwhile */
-    tn_known_close();
     return 0;
 }

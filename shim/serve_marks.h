@@ -15,21 +15,22 @@ extern tn_marks *tn_serving_marks __attribute__((visibility("hidden")));
 static inline tn_marks *tn_serve_marks(void) { return __atomic_load_n(&tn_serving_marks, __ATOMIC_ACQUIRE); }
 #define TN_SERVES() __builtin_expect(tn_serve_marks() != NULL, 0)
 
-/* Makes the marks, where there are none yet, and has every launch go the long way from now on. 0, or -1 where there is no memory. Once served,
+/* Makes the marks, where there are none yet. 0, or -1 where there is no memory. Once served,
  * for as long as the process lives. By one thread at a time. */
 int tn_serve_marks_start(void);
 
 /* The mark of a stream as its caller names it, for a block that is given back in its order: tn_marks_of_stream() with the stream known. */
 tn_work_mark tn_serve_stream_mark(tn_hook_frame *f, void *stream);
 
-/* The stamp of work whose call has returned: not read before that is so for other cores. */
-static inline uint64_t tn_serve_stamp(void)
+/* When a call begins that may cover work: now, also for the marks. */
+static inline uint64_t tn_serve_begin(void)
 {
-#if defined(__x86_64__)
-    if (TN_SERVES()) __builtin_ia32_lfence();
-#endif
-    return tn_stamp();
+    uint64_t now = tn_stamp();
+    return TN_SERVES() ? tn_marks_begin(tn_serve_marks(), now) : now;
 }
+
+/* The stamp of work whose call has returned; 0: nothing serves. */
+static inline uint64_t tn_serve_tick(void) { return TN_SERVES() ? tn_marks_tick(&tn_hot_page->tick) : 0; }
 
 /* ---- what the hooks tell; each looks first whether anything serves */
 

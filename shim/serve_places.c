@@ -298,6 +298,12 @@ tn_place *tn_serve_place_of(uint32_t ctx)
     return state == READY || state == ENDED ? p->place : NULL;
 }
 
+tn_place *tn_serve_place_ready(uint32_t ctx)
+{
+    context_place *p = find(ctx);
+    return p && atomic_load_explicit(&p->state, memory_order_acquire) == READY ? p->place : NULL;
+}
+
 void tn_serve_frame(tn_hook_frame *f) { frame_now = f; }
 
 /* Plain and pinned arenas are gone with the context; stream-ordered ones live on, and so do the blocks in them, each of which may still be freed

@@ -4,7 +4,10 @@
 #include <stdatomic.h>
 
 #include "shim/phase.h"
+#define TN_PLANTS_OF_MARKS
+#include "shim/plant.h"
 #include "shim/record_charge.h"
+#include "shim/serve_short.h"
 
 /* Whether nothing that a frame would look at asks for one. */
 static inline int is_bare(const tn_thread *t, const tn_hot *hot)
@@ -25,6 +28,17 @@ static inline tn_event *bare_event(tn_thread *t, const tn_hot *hot, int api, int
     return e;
 }
 
+int rec_launch_mark(tn_thread *t)
+{
+    tn_marks *m = tn_serve_marks();
+    uint64_t tick = tn_serve_tick();
+    if (!m || !tn_marks_knows(m, t->work_is.number)) return 0; /* whose it is, the long way asks */
+    TN_PLANT_POINT(mark, t);
+    tn_marks_work(m, 0, t->work_is.number, tick);
+    t->work.tick = tick;
+    return 1;
+}
+
 int rec_work_again(int api, int kind, const void *stream)
 {
     tn_thread *t = &tn_self;
@@ -34,7 +48,7 @@ int rec_work_again(int api, int kind, const void *stream)
     if (!is_bare(t, hot) || tn_charge_tick_is_due(now)) return 0;
     t->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
-    int again = !t->work.event && tn_short_same_stream(t, hot, stream) && (e = bare_event(t, hot, api, kind, now)) != NULL;
+    int again = !t->work.event && tn_short_same_stream(t, hot, stream) && tn_launch_is_marked(t, hot) && (e = bare_event(t, hot, api, kind, now)) != NULL;
     if (again) {
         e->device = t->work_is.device;
         e->ctx = t->work_is.ctx;
@@ -111,6 +125,7 @@ void rec_wait_short(int api, int ptds, const void *caller, const void *frame, in
 {
     tn_thread *t = &tn_self;
     const tn_hot *hot = tn_hot_page;
+    if (r != 0) tn_note_failure(r);
     if (r != 0 && !t->busy) { /* not ready, or an error: nothing was waited for */
         t->counters[api]++;
         return;
@@ -128,6 +143,8 @@ void rec_wait_short(int api, int ptds, const void *caller, const void *frame, in
     }
     t->counters[api]++;
     tn_launches_end(t, begun);
+    if (TN_SERVES() && stream != TN_STREAM_NONE) tn_marks_waited_stream(tn_serve_marks(), t->work_is.number, begun);
+    else if (TN_SERVES()) tn_marks_waited_event(tn_serve_marks(), event, begun);
     tn_event *e = bare_event(t, hot, api, what, now);
     if (TN_LIKELY(e)) {
         e->device = (uint8_t)TN_DEVICE_NONE;

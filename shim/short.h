@@ -10,6 +10,7 @@
 
 #include "shim/launch.h"
 #include "shim/record.h"
+#include "shim/serve_marks.h"
 
 /* Whether the thread's last work was that stream's, in the current context. `stream` as of tn_launch_stream(). */
 static inline __attribute__((always_inline)) int tn_short_same_stream(const tn_thread *t, const tn_hot *hot, const void *stream)
@@ -59,9 +60,10 @@ static inline __attribute__((always_inline)) int tn_copy_add(int api, int r, con
     atomic_signal_fence(memory_order_seq_cst);
     tn_event *e = t->work.event;
     if (!TN_LIKELY(r == 0)) {
+        tn_note_failure(r);
         added = 1;
     } else if (TN_LIKELY(e) && TN_LIKELY(t->work.stream == stream) &&
-               TN_LIKELY(t->work.generation == atomic_load_explicit(&hot->generation, memory_order_relaxed)) &&
+               TN_LIKELY(t->work.generation == atomic_load_explicit(&hot->generation, memory_order_relaxed)) && tn_launch_is_marked(t, hot) &&
                (TN_LIKELY(e->bytes % TN_LAUNCH_PART) || rec_copy_part(t, e))) {
         e->bytes++;
         added = 1;
@@ -88,7 +90,7 @@ static inline __attribute__((always_inline)) void (*tn_wait_short(unsigned row, 
     if (!TN_LIKELY(real) || !TN_LIKELY(!tn_short_is_closed(t, hot)) || !TN_LIKELY(!t->outer.frame) || !TN_LIKELY(t->hot) ||
         !TN_LIKELY(__atomic_load_n(hot->attention, __ATOMIC_RELAXED) == 0))
         return NULL;
-    *begun = tn_stamp();
+    *begun = tn_serve_begin();
     return TN_LIKELY(*begun < atomic_load_explicit(&hot->wait[row].due, memory_order_relaxed)) ? real : NULL;
 }
 

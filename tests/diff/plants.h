@@ -1,7 +1,8 @@
 /*
  * Faults planted into a build of libtenure.so that only tests see (TN_PLANTS names this header, see shim/plant.h). TN_PLANT in
  * the environment chooses one by name; without it this build behaves as any other, which the test checks first. The faults
- * take the place of real driver functions behind the hooks, once, before anything is called. Included by one source file.
+ * take the place of real driver functions behind the hooks, once, before anything is called, but for the one of the marks. Included by
+ * shim/driver.c, and by shim/short.c with TN_PLANTS_OF_MARKS.
  */
 #ifndef TESTS_DIFF_PLANTS_H
 #define TESTS_DIFF_PLANTS_H
@@ -12,15 +13,26 @@
 #include "shim/api.h"
 #include "shim/real.h"
 
-#define PLANT_SHIFT 256u
-
-static tn_driver_functions plant_real; /* as they were */
-
 static int plant_is(const char *name)
 {
 	const char *chosen = getenv("TN_PLANT");
 	return chosen && strcmp(chosen, name) == 0;
 }
+
+#ifdef TN_PLANTS_OF_MARKS
+/* unmarked_work: a launch or copy that goes the short way while a plan serves is taken for told to the marks. */
+#define tn_plant_mark(t)                    \
+	do {                                \
+		if (plant_is("unmarked_work")) { \
+			(t)->work.tick = tick; \
+			return 1;           \
+		}                           \
+	} while (0)
+#else
+
+#define PLANT_SHIFT 256u
+
+static tn_driver_functions plant_real; /* as they were */
 
 /* wrong_code: out of memory under another number. */
 static CUresult plant_wrong_code(CUdeviceptr *p, size_t bytes)
@@ -98,4 +110,5 @@ static inline void tn_plant_variant(int *api)
 		*api = tn_api_find(name);
 }
 
+#endif
 #endif

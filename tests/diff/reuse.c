@@ -83,6 +83,24 @@ static void behind_a_join(int kind, int round)
 	give(kind, q, b);
 }
 
+/* Kernel after kernel into one stream, with a wait or a question between: the last one still writes p when q is asked for, on another stream. */
+static void behind_a_wait(int kind, int round)
+{
+	void *p = take(kind, round % 3, a);
+	refused += obs_slow_fill(slow_fill, a, p, 0x77, BYTES, 0) != 0;
+	if (round % 2)
+		refused += cudaStreamSynchronize(a) != cudaSuccess;
+	else
+		(void)cudaStreamQuery(a);
+	refused += obs_slow_fill(slow_fill, a, p, 0x78, BYTES, 2) != 0;
+	give(kind, p, a);
+	void *q = take(kind, (round + 1) % 3, b);
+	refused += cudaMemsetAsync(q, 0x79, BYTES, b) != cudaSuccess;
+	refused += (cudaStreamSynchronize(b) != cudaSuccess) | (cudaStreamSynchronize(a) != cudaSuccess);
+	check(q, 0x79);
+	give(kind, q, b);
+}
+
 /* Several at once, freed in another order than they were taken in, and none of them written over by another. */
 static void several(int kind, int round)
 {
@@ -113,6 +131,8 @@ int main(int argc, char **argv)
 		for (int round = 0; round < ROUNDS; round++) {
 			one_after_another(kind, round, round % 3 ? b : a);
 			behind_a_join(kind, round);
+			if (round % 4 < 2)
+				behind_a_wait(kind, round);
 			if (round % 4 == 0)
 				several(kind, round);
 		}

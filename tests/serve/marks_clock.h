@@ -9,13 +9,13 @@
 
 #include "serve/marks.h"
 
-static _Atomic uint64_t clock_at;
+static _Atomic uint64_t clock_at, work_tick;
 static inline uint64_t tick(void) { return atomic_fetch_add(&clock_at, 1) + 1; }
 
 static inline tn_marks *marks_new(size_t streams, size_t events, tn_mem_error (*wait)(void *, uint32_t), void *self)
 {
     tn_marks *m = NULL;
-    tn_marks_options o = {.streams = streams, .events = events, .now = tick, .wait = wait, .self = self};
+    tn_marks_options o = {.streams = streams, .events = events, .now = tick, .wait = wait, .tick = &work_tick, .self = self};
     ck_assert_int_eq(tn_marks_create(&o, &m), TN_MEM_OK);
     return m;
 }

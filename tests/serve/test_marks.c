@@ -12,6 +12,32 @@ static void work(uint32_t stream)
     tn_marks_work(m, 1, stream, tick());
 }
 
+/* Work by ticks: only what waits moves them, so all work between two waits has one stamp. */
+START_TEST(work_that_returns_after_a_wait_has_begun_is_not_covered_by_it)
+{
+    tn_marks *m = marks_new(0, 0, NULL, NULL);
+    tn_marks_stream(m, 1, 1, 0);
+    tn_marks_work(m, 1, 1, tn_marks_tick(&work_tick));
+    ck_assert_uint_eq(uncovered(m, 1).count, 1);
+    uint64_t begun = tn_marks_begin(m, tick());
+    tn_work_set before = uncovered(m, 1);
+    tn_marks_work(m, 1, 1, tn_marks_tick(&work_tick));
+    tn_marks_waited_stream(m, 1, begun);
+    ck_assert(is_set_clean(m, before));
+    ck_assert_uint_eq(uncovered(m, 1).count, 1); /* what came after the wait had begun */
+    begun = tn_marks_begin(m, tick());
+    tn_marks_waited_context(m, 1, begun);
+    ck_assert_uint_eq(uncovered(m, 1).count, 0);
+    /* A clock that is behind another core's: the stamp is not smaller than what others have read. */
+    uint64_t other = tn_marks_begin(m, tick() + 1000);
+    tn_marks_work(m, 1, 1, tn_marks_tick(&work_tick));
+    ck_assert_uint_ge(tn_marks_begin(m, tick()), other);
+    tn_marks_waited_stream(m, 1, tn_marks_begin(m, tick()));
+    ck_assert_uint_eq(uncovered(m, 1).count, 1);
+    tn_marks_destroy(&m);
+}
+END_TEST
+
 START_TEST(options_without_a_clock_or_with_too_many_streams_are_refused)
 {
     tn_marks *other = NULL;
@@ -522,6 +548,7 @@ int main(void)
     Suite *s = suite_create("marks");
     TCase *t = tcase_create("marks");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, work_that_returns_after_a_wait_has_begun_is_not_covered_by_it);
     tcase_add_test(t, options_without_a_clock_or_with_too_many_streams_are_refused);
     tcase_add_test(t, memory_comes_from_the_given_function_and_goes_back);
     tcase_add_test(t, nothing_was_given_and_all_is_clean);

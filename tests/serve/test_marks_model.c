@@ -21,6 +21,7 @@ typedef struct stream {
     uint32_t number, ctx;
     unsigned what;
     int last; /* op, -1: none */
+    uint64_t told; /* tick for which the marks know that it had work */
 } stream;
 
 typedef struct block {
@@ -53,7 +54,8 @@ static struct { int ops[STREAMS], count; } events[EVENTS]; /* last record: what 
 static block blocks[BLOCKS];
 static call calls[PENDING];
 static uint64_t state, the_seed;
-static bool exact; /* one thread, few streams */
+static bool exact;    /* one thread, few streams */
+static bool by_ticks; /* work is stamped by what waits, records and joins move, and told once under one tick; else by the clock */
 static unsigned long said_clean, said_ready, said_not;
 
 static uint32_t below(uint32_t n)
@@ -154,7 +156,7 @@ static void begin(call *c)
     if (c->kind == WAIT_CONTEXT && below(4)) c->kind = WORK;
     c->whole = !exact && c->kind == RECORDING && below(8) == 0;
     if (c->kind == RECORDING) c->answer = tn_marks_event_begins(m, 0x1000 + 64 * (uint64_t)c->event);
-    c->begun = tick();
+    c->begun = by_ticks && c->kind != WORK ? tn_marks_begin(m, tick()) : tick();
 }
 
 static void act(call *c)
@@ -188,17 +190,18 @@ static void act(call *c)
         for (int i = 0; i < events[c->event].count; i++) force(events[c->event].ops[i]);
         break;
     }
-    c->ended = tick();
+    c->ended = by_ticks ? tn_marks_tick(&work_tick) : tick();
 }
 
 static void tell(call *c)
 {
-    const stream *s = &streams[c->stream];
+    stream *s = &streams[c->stream];
     uint64_t event = 0x1000 + 64 * (uint64_t)c->event;
     if (!tn_marks_knows(m, s->number) && c->kind <= JOINING) tn_marks_stream(m, s->ctx, s->number, s->what);
     switch (c->kind) {
     case WORK:
-        tn_marks_work(m, s->ctx, s->number, c->ended);
+        if (!by_ticks || s->told != c->ended) tn_marks_work(m, s->ctx, s->number, c->ended);
+        s->told = c->ended;
         ops[c->op].told = true;
         break;
     case RECORDING:
@@ -319,6 +322,7 @@ static void step(void)
 static void run(uint64_t seed, bool one_thread)
 {
     exact = one_thread;
+    by_ticks = seed % 2;
     the_seed = seed;
     state = seed * 0x9e3779b97f4a7c15u + 1;
     op_count = 0;

@@ -11,6 +11,8 @@ begin test_marks test_marks_events test_marks_threads --
 
 marks=serve/marks.c
 mutant wait_covers_its_own_stamp $marks 's/return \*last >= covered;/return *last > covered;/' test_marks
+mutant tick_not_moved $marks 's/if \(atomic_compare_exchange_weak\(m->tick, &there, now\)\) return now;.*/return now;/' test_marks
+mutant tick_moved_back $marks 's/^    while \(there < now\)$/    while (there != now)/' test_marks
 mutant mark_done_at_its_stamp $marks 's/return covered > mark\.sequence && \(uint32_t\)/return covered >= mark.sequence \&\& (uint32_t)/' test_marks
 mutant later_work_alone_kept $marks 's/if \(atomic_load_explicit\(&p->last\[i\], memory_order_relaxed\) < stamp\) //' test_marks
 mutant other_threads_work_dropped $marks 's/^    tn_marks_raise\(&p->last_of_others, stamp\);//' test_marks_threads
