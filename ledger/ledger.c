@@ -373,6 +373,11 @@ static int insert_new(tn_space space, const tn_entry *e)
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced)
 {
     int was_there = remove_start(space, e->addr, replaced);
+    return tn_ledger_insert_new(space, e) == 0 ? was_there : -1;
+}
+
+int tn_ledger_insert_new(tn_space space, const tn_entry *e)
+{
     recent *r = recent_of(space, e->addr);
     if (is_recent(r, space, e)) {
         tn_node *n = tn_node_at(r->node);
@@ -383,7 +388,7 @@ int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced)
         return -1;
     }
     work_if_any();
-    return was_there;
+    return 0;
 }
 
 int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out)

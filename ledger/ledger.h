@@ -27,6 +27,8 @@ TN_MUST_USE tn_error tn_ledger_init(void);
 /* O(1). Of the calls that grow or shrink the tables each does a small part, some microseconds. An entry already at that start is replaced (its free was made where nobody saw it) and copied to *replaced if not NULL; returns 1
  * then, else 0; -1 when no memory is left (the block is then unknown to the ledger). bytes 0 is legal and covers one byte. */
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced);
+/* The same where no entry can start there, since whoever hands the address out knows that nobody has it: a look-up is saved. 0, or -1. */
+int tn_ledger_insert_new(tn_space space, const tn_entry *e);
 /* Removes the entry that STARTS at addr. 1 and *out (may be NULL) filled, or 0; of calls at the same time for one entry one gets it. O(1). */
 int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
 /* The entry whose range holds addr (start or interior). 1 and *out (may be NULL) filled, or 0. O(1). Where entries overlap, because a

@@ -72,7 +72,7 @@ extern TN_EXPORT volatile int tenure_bench_aside;
 #define TN_AFTERWARDS_0(klass) \
     if (TN_CLASS_##klass == TN_CLASS_CONTEXT) tn_short_leaves();
 #define TN_AFTERWARDS_1(klass) \
-    if (TN_COPY_HERE && tn_serve_short_is_open() && r == 0 && tn_frame_.on && !tn_frame_.nested && tn_frame_.thread->recorded != tn_frame_.recorded) \
+    if (tn_serve_short_is_open() && TN_COPY_HERE && r == 0 && tn_frame_.on && !tn_frame_.nested && tn_frame_.thread->recorded != tn_frame_.recorded) \
         tn_short_been_through(TN_COPY_HERE);
 #define TN_IS_FAULT(r) ((unsigned)(r)-700u < 20u || (r) == 214)
 

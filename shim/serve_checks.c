@@ -243,7 +243,7 @@ static uint32_t gap_of(const tn_plan_row *row, uint64_t asked, uint64_t bytes)
 static CUstream named(const tn_hook_frame *f, void *stream) { return !stream && f->ptds ? CU_STREAM_PER_THREAD : stream; }
 
 /* A stream's work that is ours counts as the program's: a block that is freed with it under way is not clean. */
-static void told_work(tn_hook_frame *f, void *stream) { tn_serve_work(f, tn_stream_number(f, stream), stream, tn_serve_stamp()); }
+static void told_work(tn_hook_frame *f, void *stream) { tn_serve_work(f, tn_stream_number(f, stream), stream, tn_serve_tick()); }
 
 static void not_done(void)
 {

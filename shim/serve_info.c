@@ -17,7 +17,9 @@
 #include "shim/serve_info.h"
 
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
-static TN_HOT_DATA struct { _Atomic uint64_t used, used_high, backed, reserved_high; } pooled[TN_SERVE_DEVICES]; /* bytes of served stream-ordered blocks */
+/* Bytes of served stream-ordered blocks, and of those that plain frees have ended: together what the pool calls used. A line for each device: its
+ * highest figures have to be those of all threads. */
+static struct { _Alignas(64) _Atomic uint64_t backed, ended_plainly, used_high, reserved_high; } pooled[TN_SERVE_DEVICES];
 static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's current pool, 0: the default one */
 
 static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -33,13 +35,16 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
 {
     if (device >= TN_SERVE_DEVICES) return;
     if (what == TN_POOLED_TAKEN) {
-        raise(&pooled[device].used_high, bytes + atomic_fetch_add_explicit(&pooled[device].used, bytes, memory_order_relaxed));
-        raise(&pooled[device].reserved_high, up(bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed), TN_SERVE_POOL_STEP));
+        uint64_t backed = bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
+        raise(&pooled[device].used_high, backed + atomic_load_explicit(&pooled[device].ended_plainly, memory_order_relaxed));
+        raise(&pooled[device].reserved_high, backed);
         return;
     }
-    if (what == TN_POOLED_FREED) atomic_fetch_sub_explicit(&pooled[device].used, bytes, memory_order_relaxed);
+    if (what == TN_POOLED_FREED_PLAINLY) atomic_fetch_add_explicit(&pooled[device].ended_plainly, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
 }
+
+static uint64_t pool_used(uint8_t device) { return atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly); }
 
 /* ---- the device */
 
@@ -172,10 +177,10 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     uint64_t ours = is_used ? arenas : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
     switch (attribute) {
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + atomic_load(&pooled[device].used); break;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + pool_used(device); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + atomic_load(&pooled[device].backed), TN_SERVE_POOL_STEP); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + atomic_load(&pooled[device].reserved_high), TN_SERVE_POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + up(atomic_load(&pooled[device].reserved_high), TN_SERVE_POOL_STEP), TN_SERVE_POOL_STEP); break;
     default: break;
     }
     *f->thread->error = f->errno_in;
@@ -190,7 +195,7 @@ CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     CUresult r = call(pool, attribute, value);
     (void)f;
     if (r != 0 || !is_default_pool(pool, &device)) return r;
-    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, atomic_load(&pooled[device].used));
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, up(atomic_load(&pooled[device].backed), TN_SERVE_POOL_STEP));
+    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, pool_used(device));
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, atomic_load(&pooled[device].backed));
     return r;
 }

@@ -98,7 +98,7 @@ static inline int take(tn_thread *t, const tn_hot *hot, const tn_short_call *cal
     uint8_t kind = family == TN_FAMILY_DEVICE ? TN_KIND_DEVICE : family == TN_FAMILY_ASYNC ? TN_KIND_ASYNC : TN_KIND_PINNED;
     tn_entry entry = {.addr = (uint64_t)(uintptr_t)answer.address, .bytes = bytes, .site = site, .ctx = t->known.number, .stream = stream, .kind = kind,
                       .device = t->known.device, .extra = extra, .tsc = now};
-    tn_ledger_insert(TN_SPACE_ADDRESS, &entry, NULL);
+    (void)tn_ledger_insert_new(TN_SPACE_ADDRESS, &entry); /* the tier had no such block */
     count(t, call);
     tn_event *e = event_of(t, hot, call, inherits, now);
     if (TN_LIKELY(e)) {

@@ -23,7 +23,7 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 #define LIVE 100000
-#define THREADS_MAX 4
+#define THREADS_MAX 16
 #define BUSY_NS 100000 /* of work on another stream, a pair */
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -149,6 +149,57 @@ APART(busy_2m, 2 * MIB, busy(), )
 APART(busy_64m, 64 * MIB, busy(), )
 PLAIN(live_64k, 64 * KIB)
 
+/* By the driver alone, as a resolver hands its functions out. */
+static int (*driver_alloc)(void **, size_t), (*driver_free)(void *), (*driver_current)(void **);
+
+static void must_driver(int code, const char *what)
+{
+    if (code != 0) {
+        fprintf(stderr, "bench_serve: %s: %d\n", what, code);
+        exit(1);
+    }
+}
+
+static void driver_64k(unsigned n, cost *c)
+{
+    void *p;
+    begin_time(c);
+    for (unsigned i = 0; i < n; i++) {
+        must_driver(driver_alloc(&p, 64 * KIB), "cuMemAlloc");
+        must_driver(driver_free(p), "cuMemFree");
+    }
+    end_time(c);
+}
+
+/* What a pair that is served asks of the driver all the same. */
+static void current_twice(unsigned n, cost *c)
+{
+    void *p;
+    begin_time(c);
+    for (unsigned i = 0; i < 2 * n; i++)
+        must_driver(driver_current(&p), "cuCtxGetCurrent");
+    end_time(c);
+}
+
+static void launches(unsigned n, cost *c)
+{
+    begin_time(c);
+    for (unsigned i = 0; i < n; i++)
+        launch();
+    end_time(c);
+}
+
+static void copies(unsigned n, cost *c)
+{
+    static void *block;
+    if (block == NULL)
+        must(cudaMalloc(&block, 64 * KIB), "cudaMalloc");
+    begin_time(c);
+    for (unsigned i = 0; i < n; i++)
+        must(cudaMemcpyAsync((char *)block + 4 * KIB, block, 64, cudaMemcpyDeviceToDevice, stream), "cudaMemcpyAsync");
+    end_time(c);
+}
+
 static void pinned_64k(unsigned n, cost *c)
 {
     void *p;
@@ -163,10 +214,21 @@ static void pinned_64k(unsigned n, cost *c)
 /* ---- several threads */
 
 static pthread_barrier_t together;
-typedef struct worker { pthread_t thread; unsigned n; cost c; void (*pairs)(unsigned, cost *); } worker;
+typedef void (*pairs_fn)(unsigned, cost *);
+typedef struct worker { pthread_t thread; unsigned n; cost c; pairs_fn pairs; } worker;
 
 PLAIN(threads_64k, 64 * KIB)
 ASYNC(threads_async_64k, 64 * KIB)
+/* A site for each thread. */
+#define EACH(number)             \
+    PLAIN(own_##number, 64 * KIB) \
+    ASYNC(own_async_##number, 64 * KIB)
+EACH(0) EACH(1) EACH(2) EACH(3) EACH(4) EACH(5) EACH(6) EACH(7) EACH(8) EACH(9) EACH(10) EACH(11) EACH(12) EACH(13) EACH(14) EACH(15)
+static const pairs_fn one_site[THREADS_MAX] = {[0 ... THREADS_MAX - 1] = threads_64k};
+static const pairs_fn one_site_async[THREADS_MAX] = {[0 ... THREADS_MAX - 1] = threads_async_64k};
+static const pairs_fn own_site[THREADS_MAX] = {own_0, own_1, own_2, own_3, own_4, own_5, own_6, own_7, own_8, own_9, own_10, own_11, own_12, own_13, own_14, own_15};
+static const pairs_fn own_site_async[THREADS_MAX] = {own_async_0, own_async_1, own_async_2, own_async_3, own_async_4, own_async_5, own_async_6, own_async_7,
+                                                     own_async_8, own_async_9, own_async_10, own_async_11, own_async_12, own_async_13, own_async_14, own_async_15};
 
 static void *work(void *self)
 {
@@ -179,13 +241,13 @@ static void *work(void *self)
     return NULL;
 }
 
-static void by_threads(unsigned threads, unsigned n, cost *c, void (*pairs)(unsigned, cost *))
+static void by_threads(unsigned threads, unsigned n, cost *c, const pairs_fn *pairs)
 {
     worker w[THREADS_MAX];
     if (pthread_barrier_init(&together, NULL, threads) != 0)
         exit(1);
     for (unsigned i = 0; i < threads; i++) {
-        w[i] = (worker){.n = n, .pairs = pairs};
+        w[i] = (worker){.n = n, .pairs = pairs[i]};
         if (pthread_create(&w[i].thread, NULL, work, &w[i]) != 0)
             exit(1);
     }
@@ -197,8 +259,11 @@ static void by_threads(unsigned threads, unsigned n, cost *c, void (*pairs)(unsi
     pthread_barrier_destroy(&together);
 }
 
-static void four_threads(unsigned n, cost *c) { by_threads(4, n, c, threads_64k); }
-static void four_threads_async(unsigned n, cost *c) { by_threads(4, n, c, threads_async_64k); }
+static void four_threads(unsigned n, cost *c) { by_threads(4, n, c, one_site); }
+static void four_threads_async(unsigned n, cost *c) { by_threads(4, n, c, one_site_async); }
+static void four_own(unsigned n, cost *c) { by_threads(4, n, c, own_site); }
+static void sixteen_own(unsigned n, cost *c) { by_threads(16, n, c, own_site); }
+static void sixteen_own_async(unsigned n, cost *c) { by_threads(16, n, c, own_site_async); }
 
 /* ---- cases */
 
@@ -235,8 +300,15 @@ static const struct operation {
     {"busy_2m", "a kernel elsewhere, 2 MiB", busy_2m, 20, NULL},
     {"busy_64m", "a kernel elsewhere, 64 MiB", busy_64m, 20, NULL},
     {"pinned_64k", "cudaHostAlloc, cudaFreeHost, 64 KiB", pinned_64k, 50, NULL},
-    {"threads_4", "cudaMalloc, cudaFree, 64 KiB, 4 threads", four_threads, 200, NULL},
-    {"threads_4_async", "cudaMallocAsync, FreeAsync, 64 KiB, 4 threads", four_threads_async, 200, NULL},
+    {"driver_64k", "cuMemAlloc, cuMemFree, 64 KiB", driver_64k, 200, NULL},
+    {"current", "cuCtxGetCurrent, twice", current_twice, 200, NULL},
+    {"launches", "cudaLaunchKernel alone", launches, 200, NULL},
+    {"copies", "cudaMemcpyAsync alone", copies, 200, NULL},
+    {"threads_4", "cudaMalloc, cudaFree, 64 KiB, 4 threads, one site", four_threads, 200, NULL},
+    {"threads_4_async", "cudaMallocAsync, FreeAsync, 64 KiB, 4 threads, one site", four_threads_async, 200, NULL},
+    {"threads_4_own", "cudaMalloc, cudaFree, 64 KiB, 4 threads, a site each", four_own, 200, NULL},
+    {"threads_16_own", "cudaMalloc, cudaFree, 64 KiB, 16 threads, a site each", sixteen_own, 200, NULL},
+    {"threads_16_async", "cudaMallocAsync, FreeAsync, 64 KiB, 16 threads, a site each", sixteen_own_async, 200, NULL},
     {"live_64k", "cudaMalloc, cudaFree, 64 KiB, 100000 live", live_64k, 200, make_live},
 };
 #define OPERATIONS (sizeof operations / sizeof operations[0])
@@ -255,6 +327,9 @@ static void prepare(void)
     must(cudaDeviceGetDefaultMemPool(&pool, 0), "cudaDeviceGetDefaultMemPool");
     /* A pool that gives everything back at each synchronisation would measure that. */
     must(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+    must(cudaGetDriverEntryPointByVersion("cuMemAlloc", (void **)&driver_alloc, 12000, cudaEnableDefault, NULL), "cuMemAlloc");
+    must(cudaGetDriverEntryPointByVersion("cuMemFree", (void **)&driver_free, 12000, cudaEnableDefault, NULL), "cuMemFree");
+    must(cudaGetDriverEntryPointByVersion("cuCtxGetCurrent", (void **)&driver_current, 12000, cudaEnableDefault, NULL), "cuCtxGetCurrent");
     launch();
     for (int i = 0; i < 2; i++) { /* the first launch loads its code */
         double from = bench_wall_ns();

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What a pair of allocation and free costs on a card, bare and served by a plan that is made of the program's own record (bench_serve).
-# STAGE is the folder that scripts/stage makes. OUT receives serve.jsonl and table.txt. Under four minutes.
+# STAGE is the folder that scripts/stage makes. OUT receives serve.jsonl, pools.jsonl and table.txt. Under six minutes.
 # Exit code 1 where a part failed, a planned request was not served, or the target was missed: 150 ns for a served pair of plain device memory.
 set -u
 
@@ -24,12 +24,14 @@ done
 [ -n "$cudart_dir" ] && export LD_LIBRARY_PATH="$cudart_dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 "$here/bench_serve_lines.sh" "$stage/tests/gpu/bench_serve" "$stage/lib/libtenure.so" "$stage/bin/tenure" "$work" "$turns" >"$out/serve.jsonl"
 made=$?
-python3 - "$out/serve.jsonl" "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)" <<'PY' | tee "$out/table.txt"
+# Beside them, in the same run, the pools of two frameworks; where they are not installed their rows are missing, and that is said.
+timeout -k 5 100 python3 "$here/bench_pools.py" 21 >"$out/pools.jsonl" || made=1
+python3 - "$out/serve.jsonl" "$out/pools.jsonl" "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)" <<'PY' | tee "$out/table.txt"
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 costs = {(l["case"], l["clock"]): l for l in lines if l["group"] == "serve"}
 missed = []
-print(sys.argv[2] or "no nvidia-smi")
+print(sys.argv[3] or "no nvidia-smi")
 print(f"{'NS A PAIR, BY THE CLOCK':52} {'BARE':>10} {'SERVED':>10} {'P10':>8} {'P90':>8}")
 for (case, clock), served in costs.items():
     if clock != "wall" or not case.endswith(", served"):
@@ -38,6 +40,10 @@ for (case, clock), served in costs.items():
     print(f"{name:52} {costs[name + ', bare', clock]['median']:10.0f} {served['median']:10.0f} {served['p10']:8.0f} {served['p90']:8.0f}")
     if name.startswith("cudaMalloc, ") and "threads" not in name and served["median"] > 150:
         missed.append(f"{name}: {served['median']:.0f} ns")
+print(f"{'POOLS, BY THE CLOCK':52} {'NS A PAIR':>10} {'P10':>8} {'P90':>8}")
+for l in (json.loads(line) for line in open(sys.argv[2])):
+    if l["clock"] == "wall":
+        print(f"{l['case']:52} {l['median']:10.0f} {l['p10']:8.0f} {l['p90']:8.0f}")
 print(f"{'WAITS':20} {'PAIRS':>8} {'SERVED':>8} {'SPILLED':>8} {'A 1000':>8}")
 for l in lines:
     if l["group"] == "waits":
