@@ -200,7 +200,7 @@ enum { TN_CHARGE_CONTEXT = 1, TN_CHARGE_MODULE, TN_CHARGE_LAUNCH, TN_CHARGE_STRE
        TN_CHARGE_FIRST_USE, TN_CHARGE_PEER, TN_CHARGE_NEIGHBOUR, TN_CHARGE_PINNED, TN_CHARGE_ARRAY, TN_CHARGE_NONE = 0 };
 enum { TN_READ_PHASE = 1, TN_READ_MARK, TN_READ_EVENTS, TN_READ_TIME, TN_READ_END }; /* why a reading was taken */
 enum { TN_CHECK_NO_CANARY = 0, TN_CHECK_INTACT, TN_CHECK_OVERWRITTEN, TN_CHECK_NOT_DONE /* neither looked at nor poisoned, as far as asked for */, TN_CHECK_KINDS };
-enum { TN_CHECK_WAITED = 1 /* a wait was made for it */, TN_CHECK_POISONED = 2, TN_CHECK_AT_EXIT = 4 };
+enum { TN_CHECK_WAITED = 1 /* a wait was made for it */, TN_CHECK_POISONED = 2, TN_CHECK_AT_EXIT = 4, TN_CHECK_GUARDED = 8 /* of NOT_DONE: a canary was there */ };
 enum { TN_CHARGE_QUIET_BEFORE = 1, TN_CHARGE_QUIET_AFTER = 2, TN_CHARGE_ALONE = 4, TN_CHARGE_NO_BEFORE = 8, TN_CHARGE_BLIND = 16 };
 
 /* Records: variable length, rare, written under the journal's records lock. Strings inside are NUL-terminated. A later record

@@ -66,7 +66,10 @@ static tn_error event(const tn_moment *now)
     case TN_CHECK_OVERWRITTEN:
         *(at_exit ? &c->at_exit_overwritten : &c->overwritten) += 1;
         return overwritten(now);
-    case TN_CHECK_NOT_DONE: c->not_done++; break;
+    case TN_CHECK_NOT_DONE:
+        c->not_done++;
+        c->seen += flags & TN_CHECK_GUARDED ? 1 : 0;
+        break;
     default: break;
     }
     return TN_OK;
@@ -87,6 +90,8 @@ static int by_count(const void *a, const void *b)
 static tn_error end(tn_report *report)
 {
     tn_checks *c = report->checks;
+    c->seen += c->intact + c->overwritten + c->at_exit;
+    c->unseen = c->guarded > c->seen ? c->guarded - c->seen : 0; /* one that is looked at when the process ends may be freed after that */
     if (c->count)
         qsort(c->each, c->count, sizeof *c->each, by_count);
     return TN_OK;

@@ -16,6 +16,8 @@ typedef struct tn_checks {
     uint64_t guarded, bare;   /* served calls: with a canary; without, where one was asked for */
     uint64_t intact, overwritten, not_done; /* blocks, when freed */
     uint64_t at_exit, at_exit_overwritten;  /* live ones that were looked at when their process ended */
+    uint64_t unseen;          /* canaries of which nothing is known: their context or process ended first, or it was killed */
+    uint64_t seen;            /* of which something is */
     uint64_t waits, poisoned;
     tn_overwrite *each; size_t count, capacity; /* those with the most blocks first, once the replay is over */
 } tn_checks;

@@ -25,6 +25,7 @@ json_t *tn_json_checks(tn_report *r)
     tn_json_put_integer(object, "not_done", c->not_done);
     tn_json_put_integer(object, "at_exit", c->at_exit);
     tn_json_put_integer(object, "at_exit_overwritten", c->at_exit_overwritten);
+    tn_json_put_integer(object, "unseen", c->unseen);
     tn_json_put_integer(object, "poisoned", c->poisoned);
     tn_json_put_integer(object, "waits", c->waits);
     for (size_t i = 0; i < c->count; i++) {

@@ -30,6 +30,8 @@ void tn_text_checks(tn_report *r, const tn_report_options *options, FILE *out)
         fprintf(out, "  %" PRIu64 " served block%s had a canary, %" PRIu64 " had no room for one\n", c->guarded, TN_PLURAL(c->guarded), c->bare);
     fprintf(out, "  when freed: %" PRIu64 " intact, %" PRIu64 " overwritten, %" PRIu64 " not looked at; at the end: %" PRIu64 " live, %" PRIu64 " of them overwritten\n",
             c->intact, c->overwritten, c->not_done, c->at_exit, c->at_exit_overwritten);
+    if (c->unseen)
+        fprintf(out, "  %" PRIu64 " w%s never looked at: context or process ended before\n", c->unseen, c->unseen == 1 ? "as" : "ere");
     fprintf(out, "  %" PRIu64 " block%s poisoned; %" PRIu64 " free%s waited for the device\n", c->poisoned, TN_PLURAL(c->poisoned), c->waits, TN_PLURAL(c->waits));
     for (size_t i = 0; i < shown; i++) {
         if (c->each[i].site != TN_NO_INDEX)

@@ -22,7 +22,7 @@ extern int tn_serve_checks __attribute__((visibility("hidden")));
 void tn_serve_checks_start(void);
 
 /* A tier has just given `address` for a request of `bytes`, for which it was asked for `asked`; f->route is set, and gets TN_ROUTE_CANARY
- * where a canary stands behind the block. `stream` as its caller named it, TN_STREAM_NONE of plain and pinned memory. The block's context `c` is current. */
+ * where a canary stands behind the block. `stream` as its caller named it, TN_STREAM_NONE of plain and pinned memory, whose context `c` is current; else it is the stream's. */
 void tn_serve_check_taken(tn_hook_frame *f, tn_context c, const tn_plan_row *row, uint64_t asked, void *address, size_t bytes, void *stream);
 
 /* The block in f->freed is about to be given back. Waits as the driver's own free would, for plain and pinned memory; a stream-ordered block is

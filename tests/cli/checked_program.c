@@ -91,6 +91,25 @@ static void captured(CUstream s)
     give_plain(p);
 }
 
+/* In the order of a stream whose context is not the current one. */
+static void elsewhere(int overrun)
+{
+    CUcontext here, other;
+    CUstream s;
+    WANT(cuCtxGetCurrent(&here), 0);
+    WANT(cuCtxCreate(&other, NULL, 0, 0), 0);
+    WANT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0);
+    WANT(cuCtxSetCurrent(here), 0);
+    CUdeviceptr q = take_ordered(3000, s);
+    WANT(cuMemsetD8Async(q, 2, 3000 + (overrun ? 5 : 0), s), 0);
+    give_ordered(q, s);
+    WANT(cuStreamSynchronize(s), 0);
+    give_ordered(take_ordered(3000, s), s);
+    WANT(cuStreamSynchronize(s), 0);
+    WANT(cuStreamDestroy(s), 0);
+    WANT(cuCtxDestroy(other), 0);
+}
+
 int main(int argc, char **argv)
 {
     int overrun = argc > 1 && strcmp(argv[1], "overrun") == 0, held = argc > 1 && strcmp(argv[1], "held") == 0;
@@ -135,6 +154,7 @@ int main(int argc, char **argv)
     device_contents("ordered", q, 2000);
     give_ordered(q, s);
     captured(s);
+    elsewhere(overrun);
     if (overrun) WANT(cuMemsetD8(kept + 701, 5, 2), 0);
     WANT(cuCtxSynchronize(), 0);
     return wrong ? 1 : 5;

@@ -52,23 +52,25 @@ static char *text_of(void)
 START_TEST(each_block_is_counted_by_what_became_of_it)
 {
     jm *j = begin();
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
         put_alloc(j, TN_KIND_DEVICE, TN_ROUTE_PACKED | TN_ROUTE_CANARY);
     put_alloc(j, TN_KIND_ASYNC, TN_ROUTE_T4 | TN_ROUTE_NO_CANARY);
     put_alloc(j, TN_KIND_MANAGED, TN_ROUTE_CANARY); /* whose aux2 means something else */
     put_check(j, TN_CHECK_INTACT, 2, 3, TN_CHECK_WAITED, 0, 0);
     put_check(j, TN_CHECK_OVERWRITTEN, 2, 3, TN_CHECK_WAITED | TN_CHECK_POISONED, 7, 2);
-    put_check(j, TN_CHECK_NOT_DONE, 2, 3, 0, 0, 0);
+    put_check(j, TN_CHECK_NOT_DONE, 2, 3, 0, 0, 0); /* it was to be poisoned alone */
     put_check(j, TN_CHECK_NO_CANARY, 2, 3, TN_CHECK_POISONED, 0, 0);
+    put_check(j, TN_CHECK_NOT_DONE, 2, 3, TN_CHECK_GUARDED, 0, 0);
     put_check(j, TN_CHECK_INTACT, 2, 0, TN_CHECK_AT_EXIT, 0, 0);
     put_check(j, TN_CHECK_OVERWRITTEN, 4, 0, TN_CHECK_AT_EXIT, 0, 512);
     load_journal(j);
     const tn_checks *c = report->checks;
-    ck_assert_uint_eq(c->guarded, 4);
+    ck_assert_uint_eq(c->guarded, 6);
+    ck_assert_uint_eq(c->unseen, 1);
     ck_assert_uint_eq(c->bare, 1);
     ck_assert_uint_eq(c->intact, 1);
     ck_assert_uint_eq(c->overwritten, 1);
-    ck_assert_uint_eq(c->not_done, 1);
+    ck_assert_uint_eq(c->not_done, 2);
     ck_assert_uint_eq(c->at_exit, 2);
     ck_assert_uint_eq(c->at_exit_overwritten, 1);
     ck_assert_uint_eq(c->waits, 2);
