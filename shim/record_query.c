@@ -84,6 +84,7 @@ void rec_pool(tn_hook_frame *f, int r, int what, uint64_t pool, uint64_t attribu
     if ((what == TN_POOL_CREATE && r == 0) || (what == TN_POOL_DESTROY && r != 0 && f->freed_known)) tn_reading_pool_made(pool);
     if (r == 0 && (what == TN_POOL_CREATE || what == TN_POOL_DESTROY)) f->thread->told++;
     if (tn_serving && r == 0 && what == TN_POOL_DEVICE_SET) tn_serve_pool_set(value, pool);
+    if (tn_serving && r == 0 && what == TN_POOL_TRIM) tn_serve_pool_trimmed(pool, value);
     if (tn_serving && r == 0 && what == TN_POOL_DESTROY) tn_serve_pool_gone(pool);
     tn_event *e = r == 0 ? plain_event(f) : NULL;
     if (!e) return;

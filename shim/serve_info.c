@@ -19,7 +19,12 @@
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
 /* Bytes of served stream-ordered blocks, and of those that plain frees have ended: together what the pool calls used. A line for each device: its
  * highest figures have to be those of all threads. */
-static struct { _Alignas(64) _Atomic uint64_t backed, ended_plainly, used_high, reserved_high; } pooled[TN_SERVE_DEVICES];
+static struct {
+    _Alignas(64) _Atomic uint64_t backed, ended_plainly, used_high, reserved_high;
+    _Atomic uint64_t kept;      /* what the pool would have reserved: the most backed since the last wait, at which it gives back */
+    _Atomic uint64_t threshold; /* what it would give back down to */
+} pooled[TN_SERVE_DEVICES];
+TN_HOT_DATA _Atomic int tn_serve_pools_kept;
 static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's current pool, 0: the default one */
 
 static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -38,11 +43,30 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
         uint64_t backed = bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
         raise(&pooled[device].used_high, backed + atomic_load_explicit(&pooled[device].ended_plainly, memory_order_relaxed));
         raise(&pooled[device].reserved_high, backed);
+        raise(&pooled[device].kept, backed);
         return;
     }
+    if (!atomic_load_explicit(&tn_serve_pools_kept, memory_order_relaxed)) atomic_store_explicit(&tn_serve_pools_kept, 1, memory_order_relaxed);
     if (what == TN_POOLED_FREED_PLAINLY) atomic_fetch_add_explicit(&pooled[device].ended_plainly, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
 }
+
+static void give_back(uint8_t device, uint64_t down_to)
+{
+    uint64_t kept = atomic_load(&pooled[device].kept), backed = atomic_load(&pooled[device].backed);
+    if (down_to < backed) down_to = backed;
+    while (kept > down_to && !atomic_compare_exchange_weak(&pooled[device].kept, &kept, down_to)) {
+    }
+}
+
+void tn_serve_pools_give_back(void)
+{
+    atomic_store(&tn_serve_pools_kept, 0);
+    for (unsigned d = 0; d < TN_SERVE_DEVICES; d++)
+        if (atomic_load_explicit(&pooled[d].kept, memory_order_relaxed)) give_back((uint8_t)d, atomic_load(&pooled[d].threshold));
+}
+
+static uint64_t reserved_now(uint8_t device) { return up(atomic_load(&pooled[device].kept), TN_SERVE_POOL_STEP); }
 
 static uint64_t pool_used(uint8_t device) { return atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly); }
 
@@ -50,7 +74,7 @@ static uint64_t pool_used(uint8_t device) { return atomic_load(&pooled[device].b
 
 typedef struct account {
     const tn_serve_section *section;
-    uint64_t plain, pooled; /* served blocks, as the driver would have backed them */
+    uint64_t plain;         /* served plain blocks, as the driver would have backed them */
     uint64_t live, sized;   /* all blocks; those of the sites that the sizing query sizes */
     uint64_t unplanned;     /* those of sites that the plan does not know */
     uint8_t device;
@@ -79,8 +103,7 @@ static int count_block(const tn_entry *e, void *arg)
     uint64_t bytes = e->kind == TN_KIND_ASYNC ? up(e->bytes, 512) : up(e->bytes, e->bytes > (1u << 20) ? 2u << 20 : 512);
     int served = tn_is_served(e);
     a->live += bytes;
-    if (served && e->kind == TN_KIND_ASYNC) a->pooled += bytes;
-    else if (served) a->plain += bytes;
+    if (served && e->kind != TN_KIND_ASYNC) a->plain += bytes;
     if (is_sized(a->section->plan, e->site)) a->sized += bytes;
     else if (tn_serve_row(a->section, e->site) == TN_SERVE_NO_ROW) a->unplanned += bytes;
     return 0;
@@ -122,7 +145,7 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
         tn_ledger_sweep(count_block, NULL, &a);
         uint64_t used = total - free_now, budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
         uint64_t not_theirs = tn_serve_held(c.device, &arenas_plain, &arenas_pooled) + rec_charge_baseline(c.device);
-        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + up(a.pooled, TN_SERVE_POOL_STEP) + handles;
+        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + reserved_now(c.device) + handles;
         if (used < a.live) used = a.live; /* others had more before than now */
         free_now = bound(f, &a, budget);
         if (free_now == UINT64_MAX) free_now = used < budget ? budget - used : 0;
@@ -155,6 +178,12 @@ void tn_serve_pool_set(uint64_t device, uint64_t pool)
     if (device < TN_SERVE_DEVICES) atomic_store(&own_pool[device], is_default_pool((CUmemoryPool)(uintptr_t)pool, &of) ? 0 : pool);
 }
 
+void tn_serve_pool_trimmed(uint64_t pool, uint64_t keep)
+{
+    uint8_t device;
+    if (is_default_pool((CUmemoryPool)(uintptr_t)pool, &device)) give_back(device, keep);
+}
+
 void tn_serve_pool_gone(uint64_t pool)
 {
     for (int d = 0; d < TN_SERVE_DEVICES; d++) {
@@ -179,7 +208,7 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     switch (attribute) {
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + pool_used(device); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own + atomic_load(&pooled[device].backed), TN_SERVE_POOL_STEP); break;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own, TN_SERVE_POOL_STEP) + reserved_now(device); break;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + up(atomic_load(&pooled[device].reserved_high), TN_SERVE_POOL_STEP), TN_SERVE_POOL_STEP); break;
     default: break;
     }
@@ -196,6 +225,7 @@ CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     (void)f;
     if (r != 0 || !is_default_pool(pool, &device)) return r;
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, pool_used(device));
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, atomic_load(&pooled[device].backed));
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, atomic_load(&pooled[device].kept));
+    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) atomic_store(&pooled[device].threshold, *(const uint64_t *)value);
     return r;
 }

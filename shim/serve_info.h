@@ -2,12 +2,23 @@
 #ifndef TENURE_SHIM_SERVE_INFO_H
 #define TENURE_SHIM_SERVE_INFO_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 /* A stream-ordered block was served, or freed: for the figures of the pool that it would have come from. One that a plain free ends stays in the
  * pool's used bytes for good, and not in its reserved ones (seen on an H200). */
 enum { TN_POOLED_TAKEN = 0, TN_POOLED_FREED, TN_POOLED_FREED_PLAINLY };
 void tn_serve_pooled(uint8_t device, uint64_t bytes, int what);
+
+/* A wait has succeeded: a pool gives back what lies idle in it beyond its release threshold. */
+extern _Atomic int tn_serve_pools_kept; /* something was freed since the last */
+void tn_serve_pools_give_back(void);
+static inline void tn_serve_pools_wait(void)
+{
+    if (__builtin_expect(atomic_load_explicit(&tn_serve_pools_kept, memory_order_relaxed), 0)) tn_serve_pools_give_back();
+}
+/* The program had the pool give back all but `keep` bytes. */
+void tn_serve_pool_trimmed(uint64_t pool, uint64_t keep);
 
 /* The program made `pool` the current one of a device, or destroyed it. */
 void tn_serve_pool_set(uint64_t device, uint64_t pool);

@@ -13,6 +13,7 @@
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve.h"
+#include "shim/serve_info.h"
 
 #define CONTEXTS 1024u  /* by number; one beyond cannot be waited for */
 #define STREAMS 65536u  /* by number; of one beyond it is not known whether it blocks, so it does */
@@ -183,6 +184,7 @@ void tn_serve_tell_wait(tn_hook_frame *f, int what, uint32_t ctx, uint32_t numbe
 {
     tn_marks *m = tn_serve_marks();
     if (f->nested || !f->begun) return;
+    tn_serve_pools_wait();
     switch (what) {
     case TN_WAIT_CONTEXT:
     case TN_WAIT_FREE:

@@ -7,6 +7,7 @@
 #define TN_PLANTS_OF_MARKS
 #include "shim/plant.h"
 #include "shim/record_charge.h"
+#include "shim/serve_info.h"
 #include "shim/serve_short.h"
 
 /* Whether nothing that a frame would look at asks for one. */
@@ -143,6 +144,7 @@ void rec_wait_short(int api, int ptds, const void *caller, const void *frame, in
     }
     t->counters[api]++;
     tn_launches_end(t, begun);
+    if (TN_SERVES()) tn_serve_pools_wait();
     if (TN_SERVES() && stream != TN_STREAM_NONE) tn_marks_waited_stream(tn_serve_marks(), t->work_is.number, begun);
     else if (TN_SERVES()) tn_marks_waited_event(tn_serve_marks(), event, begun);
     tn_event *e = bare_event(t, hot, api, what, now);
