@@ -46,4 +46,12 @@ same handles_run_out "$(cmp pools.bare pools.small.out 2>&1)" ""
 same handles_spill "$(figures pools.small | awk '{ print ($1 > 0), ($2 > 0), ($3 > 0), $4, $5 }')" "1 1 1 0 0"
 tenure run -q --strict --plan small.json -o pools.strict -- bin/vmm_pools 9 >pools.strict.out
 same strict_refuses_handles "$(grep -c '^request\.[0-9]*=[1-9]' pools.strict.out | awk '{ print ($1 > 0) }')" 1
+# Recorded calm, a pool has one handle of the size that the program later gives back while a kernel runs: it is waited for, twice.
+tenure record -q -o handles.record -- bin/vmm_handles calm >handles.calm
+tenure plan handles.record --quiet -o handles.json
+bin/vmm_handles >handles.bare
+tenure run -q --plan handles.json -o handles.serve -- bin/vmm_handles >handles.out
+same handles_that_leave "$(cmp handles.bare handles.out 2>&1)" ""
+waited=$(tenure report --json handles.serve | python3 -S -c 'import json, sys; print(json.load(sys.stdin)["routing"]["waited_calls"])')
+same a_handle_in_use_is_waited_for "$waited" 2
 exit "$failed"

@@ -1,7 +1,7 @@
 /*
  * What becomes of a handle of virtual memory: given back twice, used after it was given back, mapped at two places, given back while it is mapped,
- * unmapped by ranges that cover several mappings, a part of one, or nothing; exported, and retained by its address. `vmm_handles calm` exports and
- * retains nothing: a plan of such a run has all of them in its pools.
+ * unmapped by ranges that cover several mappings, a part of one, or nothing; exported, and retained by its address; released while a kernel runs.
+ * `vmm_handles calm` exports and retains nothing, and runs no kernel: a plan of such a run has all of them in its pools.
  */
 #include "observe.h"
 
@@ -180,6 +180,26 @@ static void retained(void)
 	obs_code("counted.unmap", unmap(0, 1));
 }
 
+/* Released while a kernel runs that does not use it. The next one may not be the same memory before that kernel is done; nobody sees how that
+ * is brought about. */
+static void busy(void)
+{
+	CUmemGenericAllocationHandle h;
+	CUfunction spin = obs_kernel("fake_spin");
+	cudaStream_t stream;
+	obs_last("busy.stream", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	for (int round = 0; round < 3; round++) {
+		int code = (int)cuMemCreate(&h, 3 * EACH, &prop, 0) | (int)cuMemMap(va + 4 * EACH, 3 * EACH, 0, h, 0);
+		code |= calm ? 0 : obs_spin(spin, stream, 30);
+		code |= (int)cuMemSetAccess(va + 4 * EACH, 3 * EACH, &access_desc, 1) | (int)cudaMemsetAsync(at(4), 0x70 + round, 3 * EACH, NULL);
+		code |= (int)cudaStreamSynchronize(NULL);
+		obs_bytes("busy.content", at(6), 0x70 + round, 4096);
+		code |= calm ? (int)cudaDeviceSynchronize() : 0;
+		obs_code("busy", code | (int)cuMemUnmap(va + 4 * EACH, 3 * EACH) | (int)cuMemRelease(h));
+	}
+	obs_last("busy.end", (int)cudaStreamSynchronize(stream) | (int)cudaStreamDestroy(stream));
+}
+
 /* Numbers of mappings, as those who remember what they did with an address ask for them. */
 static void numbers(void)
 {
@@ -221,6 +241,7 @@ int main(int argc, char **argv)
 	ranges();
 	shared();
 	retained();
+	busy();
 	numbers();
 	reset();
 	return 0;

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		errors += cuMemAddressReserve(&workers[i].va, AT_ONCE * EACH, 0, 0, 0) != 0;
 	}
 	obs_code("reserve", errors);
-	/* What each stream costs by itself is there before. */
+	/* What streams and first fills cost by themselves is there after the first time. */
 	errors = 0;
 	for (int i = 0; i < THREADS; i++)
 		errors += pthread_create(&threads[i], NULL, work, &workers[i]) != 0;
