@@ -64,8 +64,7 @@ static CUresult refused_by_a_capture(tn_hook_frame *f, CUstream stream)
     return tn_real.cuMemFreeAsync(0, stream);
 }
 
-/* Once a fault was seen, the code by which the driver refuses everything in the context that is current, if that is the one it was in; else 0. */
-static CUresult lost(void)
+CUresult tn_serve_lost(void)
 {
     size_t free_bytes, total;
     return tn_fault_is_seen() && tn_real.cuMemGetInfo_v2 ? tn_real.cuMemGetInfo_v2(&free_bytes, &total) : CUDA_SUCCESS;
@@ -89,7 +88,7 @@ static int ask_plan(tn_hook_frame *f, tn_family family, uint32_t flags, size_t b
 {
     tn_context c = stream == TN_STREAM_NONE ? tn_context_current(f) : tn_context_of_stream(f, stream);
     const tn_serve_section *s = c.number ? tn_serve_section_of(c.device) : NULL;
-    if (!s || tn_serve_is_stopped() || is_capturing(f, stream) || lost() != 0) return DRIVER;
+    if (!s || tn_serve_is_stopped() || is_capturing(f, stream) || tn_serve_lost() != 0) return DRIVER;
     uint32_t site = tn_frame_site(f), index = tn_serve_row(s, site);
     if (index == TN_SERVE_NO_ROW) return not_here(f, TN_ROUTE_UNPLANNED);
     const tn_plan_row *row = &s->plan->rows[index];
@@ -224,7 +223,7 @@ static int free_by_plan(tn_hook_frame *f, void *address, int wants_pinned, CUres
     int ours = f->freed_known && tn_is_served(&f->freed), inside = !ours && tn_serve_owns((uint64_t)(uintptr_t)address);
     int there = ours || inside ? driver_is_there() : 0;
     *r = CUDA_ERROR_INVALID_VALUE;
-    if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = lost();
+    if (ours && there && (f->freed.kind == TN_KIND_PINNED) == wants_pinned) *r = tn_serve_lost();
     end(f);
     return there;
 }

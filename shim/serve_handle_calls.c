@@ -189,7 +189,7 @@ CUresult tn_serve_cuMemCreate(tn_hook_frame *f, CUresult (*call)(CUmemGenericAll
     uint64_t handle = 0;
     if (f->nested || !out || !bytes || detail & TN_VMM_OTHER) return call(out, bytes, prop, flags);
     begin(f);
-    int became = ask_plan(f, prop, bytes, detail, &handle);
+    int became = tn_serve_lost() == 0 ? ask_plan(f, prop, bytes, detail, &handle) : 0; /* else the driver's refusal is the answer */
     if (became == 0 && tn_guard_refuses(f, bytes)) became = -1;
     end(f);
     if (became == 0) return call(out, bytes, prop, flags);
@@ -214,6 +214,20 @@ static CUresult release_left(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllo
     return r;
 }
 
+/* After a fault, where the driver refuses everything: it is asked, and if it takes the handle all the same, that is gone. */
+static CUresult release_lost(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle), tn_pooled *e, uint64_t handle)
+{
+    CUresult r = call(handle);
+    begin(f);
+    if (r == 0) {
+        tn_pooled_leave(f, e, 0);
+        atomic_store(&e->state, TN_HANDLE_GONE);
+        tn_pooled_tell_gone(f, e);
+    }
+    end(f);
+    return r;
+}
+
 CUresult tn_serve_cuMemRelease(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle), CUmemGenericAllocationHandle handle)
 {
     tn_pooled *e = tn_pooled_find(handle);
@@ -225,6 +239,10 @@ CUresult tn_serve_cuMemRelease(tn_hook_frame *f, CUresult (*call)(CUmemGenericAl
         case TN_HANDLE_LIVE:
             begin(f);
             done = driver_is_there();
+            if (done && tn_serve_lost() != 0) {
+                end(f);
+                return release_lost(f, call, e, handle);
+            }
             if (done && !atomic_compare_exchange_strong(&e->state, &state, TN_HANDLE_STATE(TN_HANDLE_RELEASED, 0, state))) {
                 end(f);
                 continue;

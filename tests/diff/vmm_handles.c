@@ -227,6 +227,24 @@ static void reset(void)
 	obs_code("reset.end", unmap(0, 1) | (int)cuMemRelease(h) | (int)cuMemAddressFree(va, 8 * EACH));
 }
 
+/* After a store to nowhere the context is lost, and what it is asked for. */
+static void fault(void)
+{
+	CUmemGenericAllocationHandle h, next = (CUmemGenericAllocationHandle)(uintptr_t)KEPT;
+	CUfunction fill = obs_kernel("fake_fill");
+	CUdeviceptr nowhere = 0x10;
+	unsigned char value = 1;
+	size_t bytes = 16;
+	void *params[] = {&nowhere, &value, &bytes};
+	obs_code("fault.create", make(&h));
+	if (!calm) {
+		obs_code("fault.launch", cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+		obs_last("fault", cudaDeviceSynchronize());
+	}
+	obs_code("fault.release", cuMemRelease(h));
+	obs_out("fault.create.next", make(&next), &next);
+}
+
 int main(int argc, char **argv)
 {
 	calm = argc > 1 && strcmp(argv[1], "calm") == 0;
@@ -244,5 +262,6 @@ int main(int argc, char **argv)
 	busy();
 	numbers();
 	reset();
+	fault();
 	return 0;
 }
