@@ -44,6 +44,15 @@ run "$TENURE" report --json soaked
 same the_report_has_the_routes "$(echo "$out" | jq -c '[.routing.unplanned_calls, .routing.spilled_calls, .serving.driver_allocations, (.routing.served_calls > 1000), (.devices[0].tiers | has("T1") and has("packed"))]')" '[0,0,0,true,true]'
 same what_is_served_is_no_driver_memory "$(echo "$out" | jq '.devices[0] | .unattributed_bytes')" 0
 
+# The engine writes past the end of one pinned block, on purpose, and of no other: with a gap behind each, that one is found.
+run "$TENURE" plan told --quiet --gap 512 -o gaps.json
+run "$TENURE" run -q --plan gaps.json --canary -o guarded -- "${engine[@]}" --instrumented
+same canaries_change_nothing "$(result)" "$bare"
+run "$TENURE" report --json guarded
+same each_block_has_one_and_one_is_overwritten "$(echo "$out" | jq -c '.checks | [.with_canary > 1000, .without_canary, .overwritten, .not_done, .at_exit_overwritten, .unseen, .with_canary - .intact - .at_exit]')" '[true,0,1,0,0,0,1]'
+run "$TENURE" report guarded
+holds it_is_the_engines_own "$out" '*1 block written past the end*, from byte 0 behind it, 26[67] bytes*allocated *logit_ops_init (logit_ops.c:*'
+
 # ---- the guard ----
 run "$TENURE" run -q --plan empty.json -o refused --guard refuse -- "${engine[@]}" --instrumented
 run "$TENURE" report --json refused
