@@ -22,6 +22,8 @@ for name in $("$program" cases); do
 	python3 - "$work/$name.json" "$name" "$pairs" <<'PY' || fail "the report of $name has no routing"
 import json, sys
 routing = json.load(open(sys.argv[1]))["routing"]
+if routing["served_calls"] is None: # a case that allocates nothing
+    sys.exit(0)
 # Per thread what the program timed; the calls are those of all threads, and of the blocks that stay.
 calls = routing["served_calls"] + routing["spilled_calls"]
 print(json.dumps({"group": "waits", "case": sys.argv[2], "pairs": int(sys.argv[3]), "served": routing["served_calls"], "spilled": routing["spilled_calls"],

@@ -264,6 +264,21 @@ START_TEST(the_next_ordinal_serves_where_the_lowest_is_not_clean)
 }
 END_TEST
 
+START_TEST(an_ordinal_whose_work_came_before_what_is_not_done_serves)
+{
+    void *a = take(0, 1, A0), *b = take(0, 1, A1);
+    (void)free_in_flight(b, 1);
+    device_finish(1);
+    (void)free_in_flight(a, 1);
+    b = take(0, 1, A1); /* of the same queue, and done */
+    (void)free_in_flight(b, 1);
+    must_wait(0, 1, TN_WORK_NO_QUEUE, A0);
+    device_finish(1);
+    (void)take(0, 1, A0);
+    (void)take(0, 1, A1);
+}
+END_TEST
+
 START_TEST(a_live_slot_is_in_the_way_also_where_another_is_not_clean)
 {
     void *a = take(0, 1, A0);
@@ -464,6 +479,7 @@ int main(void)
     tcase_add_test(tests, clean_slots_pass_their_bytes_on_in_any_pattern);
     tcase_add_test(tests, a_slot_freed_in_flight_is_not_handed_out_before_it_is_done);
     tcase_add_test(tests, the_next_ordinal_serves_where_the_lowest_is_not_clean);
+    tcase_add_test(tests, an_ordinal_whose_work_came_before_what_is_not_done_serves);
     tcase_add_test(tests, a_live_slot_is_in_the_way_also_where_another_is_not_clean);
     tcase_add_test(tests, the_queue_of_the_free_need_not_wait_and_others_need_a_join);
     tcase_add_test(tests, what_is_left_of_a_slot_that_was_passed_on_in_order_is_still_not_clean);

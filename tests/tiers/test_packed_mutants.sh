@@ -9,7 +9,9 @@ begin test_packed test_packed_model -- fixture tick_device
 
 take=tiers/packed_take.c
 model=test_packed_model
-mutant clean_check_skipped $take 's/if \(set->count == 0 \|\| .*\)$/if (true)/' $model
+mutant clean_check_skipped $take 's/^    if \(set->count == 0\)$/    if (true)/' $model
+mutant behind_blocked_whatever_the_sequence $take 's/ && set->marks\[i\]\.sequence >= a->blocked\.sequence//' test_packed
+mutant blocked_kept_for_the_next_take $take 's/^    a->blocked\.queue = TN_WORK_NO_QUEUE;$//; s/^    attempt a;$/    static attempt a;/' test_packed
 mutant live_slot_not_in_the_way $take 's/if \(\*was == LIVE\)/if (false)/' $model
 mutant work_not_inherited $take 's/result == TAKEN && other->set.count > 0/false/' $model
 mutant hold_ignored $take 's/holds_of\(seen\)\)$/false)/' $model
