@@ -162,9 +162,9 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
 
 static int is_default_pool(CUmemoryPool pool, uint8_t *device)
 {
-    for (int d = 0; d < TN_SERVE_DEVICES && tn_serve_section_of((uint8_t)d); d++) {
+    for (int d = 0; d < TN_SERVE_DEVICES; d++) {
         CUmemoryPool of = NULL;
-        if (tn_real.cuDeviceGetDefaultMemPool && tn_real.cuDeviceGetDefaultMemPool(&of, d) == 0 && of == pool) {
+        if (tn_serve_section_of((uint8_t)d) && tn_real.cuDeviceGetDefaultMemPool && tn_real.cuDeviceGetDefaultMemPool(&of, d) == 0 && of == pool) {
             *device = (uint8_t)d;
             return 1;
         }

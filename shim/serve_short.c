@@ -43,7 +43,8 @@ static inline __attribute__((always_inline)) int is_outermost(const tn_thread *t
 static inline __attribute__((always_inline)) int is_context_known(const tn_thread *t, const tn_hot *hot, const tn_short_call *call, void **context)
 {
     uint64_t generation = atomic_load_explicit(&hot->generation, memory_order_relaxed);
-    if (hot->get_current(context) != 0 || !*context || *context != t->known.handle || t->known.generation != generation) return 0;
+    if (!t->known.handle || t->known.generation != generation) return 0; /* maybe there is no driver at all, and nothing to ask */
+    if (hot->get_current(context) != 0 || *context != t->known.handle) return 0;
     return !call->copy || (t->through.copy == call->copy && t->through.context == *context && t->through.generation == generation);
 }
 

@@ -1,7 +1,7 @@
 /*
  * One process and two devices: blocks of both by the same sites, interleaved; streams of one used while the other is current; frees with
  * another current device; peers, where without "calm" a block is freed while the other device still writes into it, which only memory that is
- * placed survives. "stray" has a context on the second device and allocates there nothing.
+ * placed survives. "stray" has a context on the second device and allocates there nothing. "second" uses that one alone.
  */
 #include "work.h"
 
@@ -81,9 +81,42 @@ static void peers(int calm)
 	obs_last("free.0", cudaFree(p));
 }
 
+static void figures(cudaMemPool_t pool)
+{
+	static const enum cudaMemPoolAttr what[] = {cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemCurrent,
+	                                            cudaMemPoolAttrReservedMemHigh};
+	unsigned long long v[4] = {1, 1, 1, 1};
+	int code = 0;
+	for (int i = 0; i < 4; i++)
+		code |= (int)cudaMemPoolGetAttribute(pool, what[i], &v[i]);
+	obs("figures", "%d,%llu,%llu,%llu,%llu", code, v[0], v[1], v[2], v[3]);
+}
+
+static int second_alone(void)
+{
+	cudaMemPool_t pool = NULL;
+	on(1);
+	obs_last("stream", cudaStreamCreateWithFlags(&streams[1], cudaStreamNonBlocking));
+	obs_last("pool", cudaDeviceGetDefaultMemPool(&pool, 1));
+	char *p = ordered(1);
+	figures(pool);
+	/* As it is: still the default one, whose figures are not the program's alone to see. */
+	obs_last("pool.set", cudaDeviceSetMemPool(1, pool));
+	char *q = ordered(1);
+	figures(pool);
+	obs_last("free.p", cudaFreeAsync(p, streams[1]));
+	obs_last("free.q", cudaFreeAsync(q, streams[1]));
+	obs_code("done", (int)cudaStreamSynchronize(streams[1]));
+	figures(pool);
+	obs("work", "%d", work(streams[1], 3) == ALL_GOOD);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int stray = argc > 1 && strcmp(argv[1], "stray") == 0;
+	if (argc > 1 && strcmp(argv[1], "second") == 0)
+		return second_alone();
 	for (int device = 1; device >= 0; device--) {
 		on(device);
 		obs_last("stream", cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));

@@ -55,6 +55,10 @@ plan stray "$devices" stray
 serve stray "$devices" stray
 same nothing_on_a_device_that_only_has_a_context "$(each stray.run "$arenas")" '[[0,true],[1,false]]'
 
+# The plan knows no first device: the second one's default pool answers all the same, and set again it is no pool of the program's own.
+plan second "$devices" second
+serve second "$devices" second
+
 # Seven processes of two executables: each with all of its requests from arenas of its own.
 plan family "$family" family "$other"
 serve family "$family" family "$other"
@@ -96,6 +100,23 @@ if [ -n "$python" ]; then
     run "$TENURE" run -q --plan script.json -o script.run -- "$python" "$workers" "${workers%/*}/other.py"
     same script_served_as_bare "$rc:$out" "0:$(cat script.bare)"
     same another_script_acquires_nothing "$(each script.run "$arenas" | sort | uniq -c | awk '{print $1 "x" $2}' | paste -sd' ')" '1x[[0,false]] 8x[[0,true]]'
+    # Planned, and then where there is a runtime and no driver: each call has the runtime's own answer.
+    cat >calls.py <<'END'
+import ctypes
+cudart, block = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
+for turn in range(4):
+    refused = cudart.cudaMalloc(ctypes.byref(block), ctypes.c_size_t(4096))
+    print(refused, refused or cudart.cudaFree(block))
+END
+    plan calls "$python" calls.py
+    serve calls "$python" calls.py
+    mkdir runtime
+    cp -L "$LD_LIBRARY_PATH/libcudart.so.13" runtime
+    LD_LIBRARY_PATH=$PWD/runtime "$python" calls.py >alone.bare 2>&1
+    holds the_runtime_alone_refuses "$(head -n 1 alone.bare)" '35 35'
+    mkdir alone.run
+    out=$(LD_LIBRARY_PATH=$PWD/runtime LD_PRELOAD=$TENURE_LIB TENURE_PLAN=calls.json TENURE_RUN=alone.run "$python" calls.py 2>&1)
+    same planned_and_without_a_driver_as_bare "$?:$out" "0:$(cat alone.bare)"
 else
     echo "skipped: there is no python3 here"
 fi
