@@ -134,6 +134,8 @@ typedef enum tn_event_type {
     TN_EV_ARENA,        /* memory of a tier of ours came (result 0) or went (result 1): addr, bytes, aux = backed, kind as of an ALLOC, aux2 = TN_ROUTE_* of the tier; ctx, device */
     TN_EV_CHECK,        /* what a debugging option found at the free of a served block, or at the process's end: kind = TN_CHECK_*; addr, bytes = the block, site = of its free; aux, low
                          * half = first byte behind its end that was overwritten, high half = how many are; aux2, low half = site of the allocation, high half = TN_CHECK_WAITED ...; ctx, device */
+    TN_EV_HANDOUT,      /* a block of the program's own tiers (tiers/seam.h), which lies in memory that other events tell of: kind = TN_KIND_HANDED or HANDED_HOST; result 0: handed
+                         * out at site, addr, bytes; 1: taken back, addr; 2: all of the allocator; ctx = number of the allocator, device */
     TN_EV_TYPE_COUNT
 } tn_event_type;
 
@@ -177,6 +179,8 @@ typedef enum tn_kind { /* what a pointer or handle is */
     TN_KIND_VMM_HANDLE,  /* physical memory; addr is the handle */
     TN_KIND_GRAPH,       /* a graph's memory node */
     TN_KIND_IMPORTED,    /* IPC or external: listed, not owned */
+    TN_KIND_HANDED,      /* a HANDOUT's in device memory */
+    TN_KIND_HANDED_HOST, /* in pinned memory */
     TN_KIND_COUNT
 } tn_kind;
 

@@ -27,7 +27,7 @@ typedef struct tn_serving_thread {
 /* Whether allocations of this kind are counted at all. */
 static inline int tn_serving_counts_kind(uint8_t kind)
 {
-    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED && kind < TN_KIND_COUNT;
+    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind < TN_KIND_IMPORTED;
 }
 
 /* The tier (TN_ROUTE_*) that served an allocation, or whose memory an ARENA event is of; 0: the driver's. */

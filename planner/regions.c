@@ -202,7 +202,9 @@ static tn_error cut(const tn_section *s, const tn_instance *in, const uint8_t *c
     for (size_t i = 0; i < r.count && error == TN_OK; i++) {
         const tn_life *l = &lives[r.life[i]];
         uint64_t alignment = tn_native_alignment(s->units[s->unit_of[l->site]].family, l->bytes);
-        int closes = i > first && (r.group_bytes[i] > 0 || l->phase != lives[r.life[i - 1]].phase || r.epoch[i] != r.epoch[first]);
+        /* After the last request there are no epochs: what went in another phase went at another time. */
+        int together = r.epoch[i] == r.epoch[first] && l->free_phase == lives[r.life[first]].free_phase;
+        int closes = i > first && (r.group_bytes[i] > 0 || l->phase != lives[r.life[i - 1]].phase || !together);
         if (closes) {
             const tn_life *f = &lives[r.life[first]];
             error = enter(out, &seen, s->unit_of[f->site], f->bytes, mark, i - first);

@@ -10,7 +10,8 @@
 
 /* Numbers of different spaces may be equal: an address and a handle, a reservation and what is mapped at its start. */
 enum { TN_BLOCK_ADDRESS = 0, TN_BLOCK_VMM_HANDLE, TN_BLOCK_ARRAY, TN_BLOCK_EXTERNAL, TN_BLOCK_RESERVATION, TN_BLOCK_MAPPING,
-       TN_BLOCK_ARENA /* memory of a tier; the block that is served at its start has the same address */ };
+       TN_BLOCK_ARENA, /* memory of a tier; the block that is served at its start has the same address */
+       TN_BLOCK_HANDED /* of the program's own tiers: the same */ };
 
 typedef struct tn_block {
     uint64_t addr, requested, backed;

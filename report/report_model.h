@@ -131,11 +131,11 @@ struct tn_report {
  * memory is another's, a graph's own memory is shown apart, host memory is at the host. */
 static inline int tn_kind_is_summed(uint8_t kind)
 {
-    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind != TN_KIND_IMPORTED;
+    return kind != TN_KIND_NONE && kind != TN_KIND_GRAPH && kind < TN_KIND_IMPORTED; /* what comes after it is other memory's */
 }
 static inline int tn_kind_is_host(uint8_t kind)
 {
-    return kind == TN_KIND_PINNED || kind == TN_KIND_REGISTERED;
+    return kind == TN_KIND_PINNED || kind == TN_KIND_REGISTERED || kind == TN_KIND_HANDED_HOST;
 }
 
 /* The site of a tier's memory; tier 1 to TN_ROUTE_TIERS - 1. */

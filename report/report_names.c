@@ -28,6 +28,8 @@ const char *tn_kind_name(unsigned kind)
         [TN_KIND_VMM_HANDLE] = "vmm_handle",
         [TN_KIND_GRAPH] = "graph",
         [TN_KIND_IMPORTED] = "imported",
+        [TN_KIND_HANDED] = "handed_out",
+        [TN_KIND_HANDED_HOST] = "handed_out",
     };
     return NAME_OF(names, kind);
 }

@@ -240,6 +240,41 @@ static void replay_arena(replay *r, const tn_event *e)
     begin_block(r, &block, &l);
 }
 
+/* A block of the program's own tiers costs nothing: the memory that it lies in is told of by itself. */
+static void replay_handout(replay *r, const tn_event *e)
+{
+    if (e->kind != TN_KIND_HANDED && e->kind != TN_KIND_HANDED_HOST)
+        return;
+    for (uint32_t i = 0; e->result == 2 && i < r->blocks.count && r->error == TN_OK; i++) {
+        const tn_block *b = &r->blocks.blocks[i];
+        if (!b->used || b->space != TN_BLOCK_HANDED || b->process != r->now.process || b->ctx != e->ctx)
+            continue;
+        count_free(r, b, TN_NO_INDEX);
+        end_block(r, i, TN_CHANGE_CALL);
+    }
+    if (e->result == 2 || e->addr == 0)
+        return;
+    uint32_t old = tn_blocks_find(&r->blocks, r->now.process, TN_BLOCK_HANDED, e->addr);
+    if (old != TN_BLOCK_NONE) {
+        if (e->result != 0)
+            count_free(r, &r->blocks.blocks[old], TN_NO_INDEX);
+        end_block(r, old, e->result != 0 ? TN_CHANGE_CALL : TN_CHANGE_REPLACED);
+    }
+    if (e->result != 0 || r->error != TN_OK)
+        return;
+    uint32_t place = event_place(r, e, e->kind);
+    uint32_t row = r->error == TN_OK ? row_of(r, e, event_site(r, e), place, TN_NO_INDEX) : TN_NO_INDEX;
+    if (r->error != TN_OK)
+        return;
+    lines l = lines_of(r->report, place, e->kind, e->phase, row, TN_NO_INDEX);
+    for (int i = 0; i < LINES; i++)
+        if (l.each[i])
+            l.each[i]->allocs++;
+    tn_block block = {.addr = e->addr, .requested = e->bytes, .process = r->now.process, .ctx = e->ctx, .place = place, .row = row, .api = TN_NO_INDEX,
+                      .handle = TN_NO_INDEX, .refs = 1, .space = TN_BLOCK_HANDED, .kind = e->kind, .phase = e->phase, .born_ns = r->now.ns};
+    begin_block(r, &block, &l);
+}
+
 static void replay_free(replay *r, const tn_event *e)
 {
     tn_process *p = &r->report->processes[r->now.process];
@@ -420,6 +455,9 @@ static void replay_event(replay *r, const tn_event *e)
         break;
     case TN_EV_ARENA:
         replay_arena(r, e);
+        break;
+    case TN_EV_HANDOUT:
+        replay_handout(r, e);
         break;
     case TN_EV_VMM_RESERVE:
         add_range(r, e, TN_BLOCK_RESERVATION, &r->report->reserved);

@@ -53,6 +53,10 @@ static void print_device(const tn_place *p, FILE *out)
         print_stat(out, "graph-owned", &p->kinds[TN_KIND_GRAPH]);
     if (stat_used(&p->kinds[TN_KIND_IMPORTED]))
         print_stat(out, "imported", &p->kinds[TN_KIND_IMPORTED]);
+    if (stat_used(&p->kinds[TN_KIND_HANDED])) {
+        print_stat(out, "handed out", &p->kinds[TN_KIND_HANDED]);
+        fputs("  What the program's own tiers handed out lies in memory that is in the sum already.\n", out);
+    }
     if (stat_used(&p->kinds[TN_KIND_GRAPH]) || stat_used(&p->kinds[TN_KIND_IMPORTED]))
         fputs("  Graph-owned and imported memory is not in the sum.\n", out);
     if (p->ended_with_context)

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 # together with --wrap.
 "$OBJCOPY" --strip-debug --redefine-sym dlsym=__wrap_dlsym --redefine-sym dlclose=__wrap_dlclose \
     --add-symbol tenure_wrap=.text:0,global "$work/merged.o"
-"$OBJCOPY" --wildcard --keep-global-symbol='__wrap_*' --keep-global-symbol=tenure_wrap --keep-global-symbol='tenure_v1_*' \
+"$OBJCOPY" --wildcard --keep-global-symbol='__wrap_*' --keep-global-symbol=tenure_wrap --keep-global-symbol='tenure_v1_*' --keep-global-symbol=tenure_tiers_seam_v1 \
     "$work/merged.o" "$work/tenure_core.o"
 
 rm -f "$out"

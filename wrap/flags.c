@@ -5,7 +5,7 @@
  *   --no-as-needed   the archive refers to the real functions weakly, since a program need not link everything that can
  *                    be wrapped; that alone would not keep a shared runtime among the program's libraries. (-u NAME would
  *                    be no help: it makes a name that nobody defines an error.)
- *   tenure_v1_...    exported, because tenure.h looks them up by dlsym
+ *   tenure_v1_...    exported, because tenure.h looks them up by dlsym, and the allocators of tiers/ tenure_tiers_seam_v1
  *   dlsym, dlclose   with libraries: the executable's own, exported, so that every library in the process finds them
  *                    first; without: wrapped like the rest */
 #include <stdio.h>
@@ -18,7 +18,7 @@ static const char *const rows[] = {
 #include "shim/api_all.def"
 };
 #define ROWS (sizeof rows / sizeof rows[0])
-static const char *const told[] = {"tenure_v1_phase", "tenure_v1_mark", "tenure_v1_range"};
+static const char *const told[] = {"tenure_v1_phase", "tenure_v1_mark", "tenure_v1_range", "tenure_tiers_seam_v1"};
 
 int main(int argc, char **argv)
 {

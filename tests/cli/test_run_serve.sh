@@ -42,6 +42,13 @@ run "$TENURE" soak -q --plan empty.json -o soaked3 -- "${engine[@]}" --instrumen
 holds soak_falls_short_where_nothing_is_placed "$rc:$out" '1:*falls short  placed by the plan: 0 calls*falls short  driver allocations while serving: *'
 run "$TENURE" report --json soaked
 same the_report_has_the_routes "$(echo "$out" | jq -c '[.routing.unplanned_calls, .routing.spilled_calls, .serving.driver_allocations, (.routing.served_calls > 1000), (.devices[0].tiers | has("T1") and has("packed"))]')" '[0,0,0,true,true]'
+# Three swaps: one that fails, after which the old model is loaded again, one that does not, and the draft's, loaded before the old one goes. The device
+# has back of each what it has back natively, by its own figure: of T1's regions as much, and of what is packed beside them next to nothing.
+swaps='[.devices[0].marks | map(select(.label as $l | ["served", "unloaded", "both_drafts", "one_draft"] | index($l)) | .used_bytes / 1048576) | [.[0] - .[1], .[0] - .[2], .[3] - .[4]] | map(floor)]'
+native=$("$TENURE" report --json told | jq -c "$swaps | .[0]")
+served=$(echo "$out" | jq -c "$swaps | .[0]")
+same swaps_return_memory "$(jq -nc --argjson n "$native" --argjson s "$served" '[range(3) | $n[.] > 64 and $s[.] >= $n[.] * 0.98]')" '[true,true,true]'
+echo "  MiB natively $native, served $served"
 same what_is_served_is_no_driver_memory "$(echo "$out" | jq '.devices[0] | .unattributed_bytes')" 0
 
 # The engine writes past the end of one pinned block, on purpose, and of no other: with a gap behind each, that one is found.

@@ -68,5 +68,5 @@ else skip cmake "cmake is not installed"; fi
 same "no times in the archive" "$(ar tv "$TENURE/libtenure_wrap.a" | awk '{ print $2, $NF }')" "0/0 tenure_core.o"
 # What a host program can meet of it.
 same "names in the archive" "$(nm --defined-only -g "$TENURE/libtenure_wrap.a" | awk 'NF == 3 { print $3 }' | grep -vE '^__wrap_(cu|nvml|dlsym$|dlclose$)' | LC_ALL=C sort | paste -sd' ' -)" \
-  "tenure_v1_mark tenure_v1_phase tenure_v1_range tenure_wrap"
+  "tenure_tiers_seam_v1 tenure_v1_mark tenure_v1_phase tenure_v1_range tenure_wrap"
 finish

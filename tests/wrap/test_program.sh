@@ -58,6 +58,6 @@ same "libunwind by TENURE_LIBUNWIND" "$(part named process x >/dev/null; sed -n 
 
 # What tenure.h looks up leaves the executable, and with libraries the loader's two functions.
 exported() { nm -D --defined-only "$BIN/$1" | awk '{ print $3 }' | grep -E '^(dlsym|dlclose|tenure|tn_|__wrap|cuda|cu[A-Z]|nvml)' | sort | paste -sd' '; }
-same "exports" "$(exported program_shared_wrap)" "dlclose dlsym tenure_v1_mark tenure_v1_phase tenure_v1_range"
-same "exports without libraries" "$(exported program_shared_nolibs)" "tenure_v1_mark tenure_v1_phase tenure_v1_range"
+same "exports" "$(exported program_shared_wrap)" "dlclose dlsym tenure_tiers_seam_v1 tenure_v1_mark tenure_v1_phase tenure_v1_range"
+same "exports without libraries" "$(exported program_shared_nolibs)" "tenure_tiers_seam_v1 tenure_v1_mark tenure_v1_phase tenure_v1_range"
 finish

@@ -173,6 +173,25 @@ static void serving(struct server *srv)
     server_run(srv);
 }
 
+/* The draft's successor is loaded beside it, and then it goes. */
+static void swap_draft(struct server *srv)
+{
+    struct draft_model *old = srv->draft;
+
+    if (old == NULL)
+        return;
+    struct draft_model *next = draft_load(srv->eng);
+    if (next == NULL)
+        return;
+    if (srv->eng->instrumented)
+        tenure_mark("both_drafts");
+    srv->draft = next;
+    CU_CHECK(cudaDeviceSynchronize());
+    draft_unload(old);
+    if (srv->eng->instrumented)
+        tenure_mark("one_draft");
+}
+
 static void swap_models(struct server *srv)
 {
     struct engine *eng = srv->eng;
@@ -198,6 +217,7 @@ static void swap_models(struct server *srv)
     bool swapped = model_swap(srv, &other);
     behaviour(F_MODEL_SWAP, "swapped=%d changed=%d bytes=%zu", swapped, srv->weights->cfg != before,
               srv->weights->bytes);
+    swap_draft(srv);
     /* The configuration of the new set lives on this stack only. */
     srv->weights->cfg = eng->cfg;
     eng->serving = true;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tenure.h>
+
 #include "app/features.h"
 #include "core/check.h"
 #include "core/kernels.h"
@@ -84,6 +86,8 @@ bool model_swap(struct server *srv, const struct engine_config *next)
 
     caches_release();
     weights_unload(srv->weights);
+    if (eng->instrumented)
+        tenure_mark("unloaded");
     srv->weights = weights_load(eng, next);
     bool swapped = srv->weights != NULL;
     if (!swapped) {
