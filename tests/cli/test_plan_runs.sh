@@ -82,7 +82,7 @@ holds two_runs_hold_each "$rc:$out" '0:*The plan holds.'
 # Shadow: a record beside a plan.
 env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed -- \
     "$ENGINE" --config dense --seed 1 --requests 9 --instrumented >/dev/null 2>shadow.err </dev/null
-same shadow_of_the_same_requests "$(grep -c 'differ from the plan$' shadowed/shadow.txt):$(grep -c '^3313 requests replayed' shadowed/shadow.txt):$(tail -n 1 shadowed/shadow.txt)" '1:1:The plan holds.'
+same shadow_of_the_same_requests "$(grep -c 'differ from the plan$' shadowed/shadow.txt):$(grep -c '^3352 requests replayed' shadowed/shadow.txt):$(tail -n 1 shadowed/shadow.txt)" '1:1:The plan holds.'
 env FAKEGPU_MEM_MIB=32607 FAKEGPU_CONTEXT_MIB=1680 ENGINE_BLAS=libfakeblas.so "$TENURE" record --plan dense.json -o shadowed2 -- \
     "$ENGINE" --config dense --seed 6 --requests 12 --instrumented >/dev/null 2>shadow.err </dev/null
 holds shadow_of_others "$(cat shadow.err)" '*sites differ from the plan and * requests would have found no room: see */shadowed2/shadow.txt*'

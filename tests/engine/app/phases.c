@@ -178,7 +178,7 @@ static void swap_draft(struct server *srv)
 {
     struct draft_model *old = srv->draft;
 
-    if (old == NULL)
+    if (old == NULL || !srv->eng->cfg->uses_draft)
         return;
     struct draft_model *next = draft_load(srv->eng);
     if (next == NULL)
