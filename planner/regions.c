@@ -180,6 +180,20 @@ static tn_error enter(tn_regions *out, uint32_t **seen, uint32_t unit, uint64_t 
     return TN_OK;
 }
 
+/* Of blocks that went after the last request, so in one epoch: whether what begins here went in another phase than the first, and is a region's worth. */
+static int parts_here(const tn_section *s, const requests *r, const tn_life *lives, size_t first, size_t i)
+{
+    uint8_t phase = lives[r->life[i]].free_phase;
+    uint64_t bytes = 0;
+    if (phase == lives[r->life[first]].free_phase || r->epoch[i] != r->count) return 0;
+    for (size_t k = i; k < r->count && bytes < REGION_MIN; k++) {
+        const tn_life *l = &lives[r->life[k]];
+        if (l->free_phase != phase || r->epoch[k] != r->epoch[i]) break;
+        bytes += block_bytes(s, l);
+    }
+    return bytes >= REGION_MIN;
+}
+
 /* Cuts an instance's requests where a free or a phase comes between two, and where what follows went at another time. */
 static tn_error cut(const tn_section *s, const tn_instance *in, const uint8_t *chosen, tn_regions *out)
 {
@@ -202,8 +216,7 @@ static tn_error cut(const tn_section *s, const tn_instance *in, const uint8_t *c
     for (size_t i = 0; i < r.count && error == TN_OK; i++) {
         const tn_life *l = &lives[r.life[i]];
         uint64_t alignment = tn_native_alignment(s->units[s->unit_of[l->site]].family, l->bytes);
-        /* After the last request there are no epochs: what went in another phase went at another time. */
-        int together = r.epoch[i] == r.epoch[first] && l->free_phase == lives[r.life[first]].free_phase;
+        int together = r.epoch[i] == r.epoch[first] && !(mark >= REGION_MIN && parts_here(s, &r, lives, first, i));
         int closes = i > first && (r.group_bytes[i] > 0 || l->phase != lives[r.life[i - 1]].phase || !together);
         if (closes) {
             const tn_life *f = &lives[r.life[first]];
