@@ -131,12 +131,27 @@ void tn_serve_no_reading(tn_hook_frame *f)
     if (outer) outer->window.kind = TN_CHARGE_NONE;
 }
 
+static int lies_in(const tn_entry *e, void *arg)
+{
+    const tn_region *r = arg;
+    int has_address = e->kind != TN_KIND_NONE && e->kind != TN_KIND_ARRAY && e->kind != TN_KIND_MIPMAP && e->kind != TN_KIND_VMM_HANDLE;
+    return has_address && e->addr - (uint64_t)(uintptr_t)r->base < r->committed;
+}
+
+static void was_freed(const tn_entry *e, void *arg)
+{
+    (void)arg;
+    if (e->kind == TN_KIND_MANAGED) rec_charge_managed(-1);
+}
+
 static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
 {
     watched *w = self;
     tn_mem_error error = tn_backend_acquire(w->inner, bytes, alignment, tag, region);
     if (error != TN_MEM_OK) return error;
     uint64_t base = (uint64_t)(uintptr_t)region->base;
+    /* Whatever the ledger has there was freed where nobody saw it; a block that is handed out is put in without a look (shim/serve_short.c). */
+    tn_ledger_sweep(lies_in, was_freed, region);
     uint32_t ctx = atomic_load(&w->owner->ctx);
     if (!add_range(base, region->committed, ctx, w->kind, w->owner->device)) {
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);

@@ -1,8 +1,12 @@
 /*
  * One process and two devices: blocks of both by the same sites, interleaved; streams of one used while the other is current; frees with
  * another current device; peers, where without "calm" a block is freed while the other device still writes into it, which only memory that is
- * placed survives. "stray" has a context on the second device and allocates there nothing. "second" uses that one alone.
+ * placed survives. "stray" has a context on the second device and allocates there nothing. "second" uses that one alone. "unseen" frees by the driver's
+ * own function, past every hook, and asks for blocks of another site where those were.
  */
+#define _GNU_SOURCE
+#include <link.h>
+
 #include "work.h"
 
 static cudaStream_t streams[2];
@@ -112,11 +116,61 @@ static int second_alone(void)
 	return 0;
 }
 
+/* The function itself, by the driver's table of symbols. */
+static void *behind_the_hooks(const char *name)
+{
+	struct link_map *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	const ElfW(Sym) *symbols = NULL;
+	const char *names = NULL;
+	for (const ElfW(Dyn) *d = driver ? driver->l_ld : NULL; d && d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_SYMTAB)
+			symbols = (const ElfW(Sym) *)d->d_un.d_ptr;
+		if (d->d_tag == DT_STRTAB)
+			names = (const char *)d->d_un.d_ptr;
+	}
+	for (const ElfW(Sym) *s = symbols; s && (const char *)s < names; s++)
+		if (strcmp(names + s->st_name, name) == 0 && s->st_value)
+			return (void *)(driver->l_addr + s->st_value);
+	return NULL;
+}
+
+__attribute__((noinline)) static void left_to_the_driver(char **p, int *code)
+{
+	*code |= (int)cudaMalloc((void **)p, 2 * MIB);
+}
+__attribute__((noinline)) static void placed(char **p, size_t bytes, int *code)
+{
+	*code |= (int)cudaMalloc((void **)p, bytes);
+}
+
+static int unseen(void)
+{
+	enum { BLOCKS = 8 };
+	char *p[BLOCKS];
+	CUresult (*release)(CUdeviceptr) = (CUresult(*)(CUdeviceptr))behind_the_hooks("cuMemFree_v2");
+	int code = release == NULL;
+	for (int i = 0; i < BLOCKS; i++)
+		left_to_the_driver(&p[i], &code);
+	for (int i = 0; i < BLOCKS && !code; i++)
+		code |= (int)release((CUdeviceptr)p[i]);
+	obs_code("gone", code);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < BLOCKS; i++)
+			placed(&p[i], (size_t)(2 + round) * MIB, &code);
+		for (int i = 0; i < BLOCKS; i++)
+			obs_code("free", (int)cudaFree(p[i]));
+	}
+	obs_code("placed", code);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int stray = argc > 1 && strcmp(argv[1], "stray") == 0;
 	if (argc > 1 && strcmp(argv[1], "second") == 0)
 		return second_alone();
+	if (argc > 1 && strcmp(argv[1], "unseen") == 0)
+		return unseen();
 	for (int device = 1; device >= 0; device--) {
 		on(device);
 		obs_last("stream", cudaStreamCreateWithFlags(&streams[device], cudaStreamNonBlocking));

@@ -12,6 +12,7 @@ devices=$(readlink -f "$5") family=$(readlink -f "$6") other=$(readlink -f "$7")
 cd "$WORK" || exit 1
 
 how=() # of record and run: --linked
+rules=() # of plan
 # plan NAME COMMAND...: NAME.bare, and NAME.json, a plan of its own record, which printed the same
 plan() {
     local name=$1
@@ -20,7 +21,7 @@ plan() {
     same "${name}_runs_bare" $? 0
     run "$TENURE" record -q "${how[@]}" -o "$name.rec" -- "$@"
     same "${name}_recorded_as_bare" "$rc:$out" "0:$(cat "$name.bare")"
-    run "$TENURE" plan --quiet "$name.rec" -o "$name.json"
+    run "$TENURE" plan --quiet "${rules[@]}" "$name.rec" -o "$name.json"
     same "${name}_is_planned" "$rc:$err" 0:
 }
 
@@ -58,6 +59,13 @@ same nothing_on_a_device_that_only_has_a_context "$(each stray.run "$arenas")" '
 # The plan knows no first device: the second one's default pool answers all the same, and set again it is no pool of the program's own.
 plan second "$devices" second
 serve second "$devices" second
+
+# Blocks where others were whose frees nobody saw: theirs are the only ones that are there.
+echo 'native symbol=left_to_the_driver' >unseen.rules
+rules=(--rules unseen.rules)
+plan unseen "$devices" unseen
+serve unseen "$devices" unseen
+rules=()
 
 # Seven processes of two executables: each with all of its requests from arenas of its own.
 plan family "$family" family "$other"
