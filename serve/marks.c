@@ -43,7 +43,7 @@ void tn_marks_work(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t stamp)
 
 uint64_t tn_marks_begin(tn_marks *m, uint64_t now)
 {
-    uint64_t there = atomic_load_explicit(m->tick, memory_order_relaxed);
+    uint64_t there = atomic_load_explicit(m->tick, memory_order_acquire); /* where another's is enough, too, the call comes after it */
     while (there < now)
         if (atomic_compare_exchange_weak(m->tick, &there, now)) return now; /* a full barrier: the call comes after it */
     return there;

@@ -141,6 +141,8 @@ void tn_note_failure(int r)
 {
     switch (r) {
     case 214: /* an uncorrectable memory error */
+    case 220: /* one of NVLink's */
+    case 226: /* an error that the device has contained */
     case 700: /* an illegal address */
     case 702: /* a launch took too long */
     case 710: /* an assertion in a kernel */
@@ -150,6 +152,8 @@ void tn_note_failure(int r)
     case 717: /* the wrong address space */
     case 718: /* an invalid program counter */
     case 719: /* anything else in a kernel */
+    case 721: /* tensor memory that a kernel has kept */
+    case 911: /* of a device that is not CUDA's */
         atomic_store_explicit(&tn_hot_page->faults, 1, memory_order_relaxed);
         break;
     default:

@@ -74,7 +74,7 @@ extern TN_EXPORT volatile int tenure_bench_aside;
 #define TN_AFTERWARDS_1(klass) \
     if (tn_serve_short_is_open() && TN_COPY_HERE && r == 0 && tn_frame_.on && !tn_frame_.nested && tn_frame_.thread->recorded != tn_frame_.recorded) \
         tn_short_been_through(TN_COPY_HERE);
-#define TN_IS_FAULT(r) ((unsigned)(r)-700u < 20u || (r) == 214)
+#define TN_IS_FAULT(r) ((unsigned)(r)-700u < 22u || (unsigned)(r)-214u < 13u || (r) == 911) /* tn_note_failure() says which of these are */
 
 /* The body of every hook: `real` is an expression for the real function. */
 #define TN_BODY(result_type, klass, name, ptds, args, before, after, real)                \

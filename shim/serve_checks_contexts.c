@@ -202,7 +202,11 @@ static void at_the_end(void)
     tn_hook_frame f;
     CUcontext current;
     long long until = now_ns() + EXIT_NS;
-    if (!tn_real.cuCtxGetCurrent || tn_real.cuCtxGetCurrent(&current) != 0 || !tn_own_enter(&f)) return;
+    if (!tn_real.cuCtxGetCurrent || !tn_own_enter(&f)) return; /* a forked child has this from its parent, and no driver to ask */
+    if (tn_real.cuCtxGetCurrent(&current) != 0) {
+        tn_own_leave(&f);
+        return;
+    }
     lives = tn_pages(AT_EXIT * sizeof *lives);
     if (lives) tn_ledger_sweep(collect, NULL, NULL);
     for (uint32_t i = 0; i < live_count; i++) {

@@ -46,9 +46,10 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
         raise(&pooled[device].kept, backed);
         return;
     }
-    if (!atomic_load_explicit(&tn_serve_pools_kept, memory_order_relaxed)) atomic_store_explicit(&tn_serve_pools_kept, 1, memory_order_relaxed);
     if (what == TN_POOLED_FREED_PLAINLY) atomic_fetch_add_explicit(&pooled[device].ended_plainly, bytes, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
+    atomic_fetch_sub(&pooled[device].backed, bytes);
+    /* After it: a wait that takes the flag down sees what was freed. */
+    if (!atomic_load(&tn_serve_pools_kept)) atomic_store(&tn_serve_pools_kept, 1);
 }
 
 static void give_back(uint8_t device, uint64_t down_to)
@@ -57,6 +58,7 @@ static void give_back(uint8_t device, uint64_t down_to)
     if (down_to < backed) down_to = backed;
     while (kept > down_to && !atomic_compare_exchange_weak(&pooled[device].kept, &kept, down_to)) {
     }
+    raise(&pooled[device].kept, atomic_load(&pooled[device].backed)); /* what was taken meanwhile found enough there, maybe */
 }
 
 void tn_serve_pools_give_back(void)

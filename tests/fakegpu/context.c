@@ -38,7 +38,7 @@ CUresult fk_ctx_error(void)
 void fk_ctx_fault(struct fk_ctx *c, CUresult error)
 {
     if (c->error == CUDA_SUCCESS)
-        c->error = error;
+        c->error = fk_cfg.fault != 0 ? (CUresult)fk_cfg.fault : error;
     fk_devs[c->device].faulted = true;
 }
 

@@ -60,6 +60,7 @@ void fk_config_load(void)
     fk_cfg.direct = env_number("FAKEGPU_DIRECT", 0) != 0;
     fk_cfg.delay_us = (unsigned)env_number("FAKEGPU_DELAY_US", 0);
     fk_cfg.alloc_us = (unsigned)env_number("FAKEGPU_ALLOC_US", 0);
+    fk_cfg.fault = (unsigned)env_number("FAKEGPU_FAULT", 0);
 }
 
 /* FAKEGPU_FAIL=cuMemAlloc_v2:3,cuMemCreate:1 */

@@ -99,7 +99,7 @@ enum fk_mode { FK_PLAIN, FK_WDDM, FK_UMA, FK_MIG, FK_OLDDRIVER };
 struct fk_config {
     int devices, driver_version;
     size_t mem, context, module, reset_left, managed_touch;
-    unsigned delay_us, alloc_us;
+    unsigned delay_us, alloc_us, fault;
     enum fk_mode mode;
     bool direct; /* FAKEGPU_DIRECT */
 };
