@@ -46,7 +46,9 @@ uint64_t tn_marks_begin(tn_marks *m, uint64_t now);
 static inline uint64_t tn_marks_tick(const _Atomic uint64_t *tick)
 {
 #if !defined(__x86_64__)
-    atomic_thread_fence(memory_order_seq_cst); /* not read before what the call did is there for others; x86-64 keeps the two in order */
+    /* Not read before what the call did is there for others. On x86-64 the call's last stores may still be under way, but a fence would be most of
+     * what a launch may cost: a driver's queues are behind locks, and who waits takes the same lock, and sees all that was done under it. */
+    atomic_thread_fence(memory_order_seq_cst);
 #endif
     return atomic_load_explicit(tick, memory_order_acquire);
 }
