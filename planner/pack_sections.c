@@ -153,10 +153,17 @@ static uint32_t end_of_piece(const pack_problem *p, uint32_t i, uint32_t section
     return p->piece[low].to;
 }
 
-/* Walks the sections with the set that is alive; with fill false it counts into adj_at[i + 1]. */
-static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who, uint32_t *alive, uint32_t *until,
-                          size_t *fill)
+static size_t row_words(const pack_problem *p)
 {
+    return ((size_t)p->n + 63) / 64;
+}
+
+/* Walks the sections with the set that is alive: into `met`, a row of bits for each buffer, where that is given; else into adj by `fill`; else it
+ * counts into adj_at[i + 1]. */
+static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who, uint32_t *alive, uint32_t *until,
+                          size_t *fill, uint64_t *met)
+{
+    size_t row = row_words(p);
     uint32_t count = 0;
     for (uint32_t s = 0; s < p->sections; s++) {
         uint32_t kept = 0;
@@ -169,7 +176,10 @@ static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who
         for (size_t k = at[s]; k < at[s + 1]; k++) {
             uint32_t i = who[k];
             for (uint32_t j = 0; j < count; j++) {
-                if (fill) {
+                if (met) {
+                    met[i * row + alive[j] / 64] |= (uint64_t)1 << alive[j] % 64;
+                    met[alive[j] * row + i / 64] |= (uint64_t)1 << i % 64;
+                } else if (fill) {
                     p->adj[fill[i]++] = alive[j];
                     p->adj[fill[alive[j]]++] = i;
                 } else {
@@ -183,6 +193,33 @@ static void walk_overlaps(pack_problem *p, const size_t *at, const uint32_t *who
     }
 }
 
+/* Few buffers that are alive many thousand times each meet the same others again and again: their pairs once, from rows of bits. */
+static tn_pack_error list_met(pack_problem *p, const size_t *at, const uint32_t *who, uint32_t *alive, uint32_t *until)
+{
+    size_t row = row_words(p), pairs = 0, to = 0;
+    uint64_t *met = calloc((size_t)p->n * row + 1, sizeof(*met));
+    if (!met)
+        return TN_PACK_E_NOMEM;
+    walk_overlaps(p, at, who, alive, until, NULL, met);
+    for (size_t k = 0; k < (size_t)p->n * row; k++)
+        pairs += (size_t)__builtin_popcountll(met[k]);
+    if (pairs <= 2 * (size_t)PACK_MAX_LISTED) {
+        p->adj_at = calloc((size_t)p->n + 1, sizeof(*p->adj_at));
+        p->adj = malloc((pairs + 1) * sizeof(*p->adj));
+    }
+    for (uint32_t i = 0; p->adj_at && p->adj && i < p->n; i++) {
+        for (size_t k = 0; k < row; k++)
+            for (uint64_t bits = met[i * row + k]; bits; bits &= bits - 1)
+                p->adj[to++] = (uint32_t)(k * 64 + (size_t)__builtin_ctzll(bits));
+        p->adj_at[i + 1] = to;
+    }
+    free(met);
+    return pairs > 2 * (size_t)PACK_MAX_LISTED || (p->adj_at && p->adj) ? TN_PACK_OK : TN_PACK_E_NOMEM;
+}
+
+/* Rows of bits of so many take 2 MiB. */
+enum { MOST_IN_ROWS = 4096 };
+
 tn_pack_error pack_build_conflicts(pack_problem *p)
 {
     size_t *at, *fill = NULL;
@@ -191,20 +228,26 @@ tn_pack_error pack_build_conflicts(pack_problem *p)
     if (error)
         return error;
     size_t pairs = count_overlaps(p, at);
-    if (pairs <= PACK_MAX_LISTED) {
+    int listed = pairs <= PACK_MAX_LISTED, by_rows = !listed && p->n <= MOST_IN_ROWS;
+    if (listed || by_rows) {
+        alive = malloc(((size_t)p->n + 1) * sizeof(*alive));
+        until = malloc(((size_t)p->n + 1) * sizeof(*until));
+        error = alive && until ? TN_PACK_OK : TN_PACK_E_NOMEM;
+    }
+    if (!error && by_rows)
+        error = list_met(p, at, who, alive, until);
+    if (!error && listed) {
         p->adj_at = calloc((size_t)p->n + 1, sizeof(*p->adj_at));
         p->adj = malloc((2 * pairs + 1) * sizeof(*p->adj));
         fill = malloc(((size_t)p->n + 1) * sizeof(*fill));
-        alive = malloc(((size_t)p->n + 1) * sizeof(*alive));
-        until = malloc(((size_t)p->n + 1) * sizeof(*until));
-        if (!p->adj_at || !p->adj || !fill || !alive || !until) {
+        if (!p->adj_at || !p->adj || !fill) {
             error = TN_PACK_E_NOMEM;
         } else {
-            walk_overlaps(p, at, who, alive, until, NULL);
+            walk_overlaps(p, at, who, alive, until, NULL, NULL);
             for (uint32_t i = 0; i < p->n; i++)
                 p->adj_at[i + 1] += p->adj_at[i];
             memcpy(fill, p->adj_at, ((size_t)p->n + 1) * sizeof(*fill));
-            walk_overlaps(p, at, who, alive, until, fill);
+            walk_overlaps(p, at, who, alive, until, fill, NULL);
             tidy(p);
         }
     }

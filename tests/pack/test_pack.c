@@ -405,6 +405,43 @@ START_TEST(hundreds_of_thousands_of_gaps_take_no_square_of_that)
 }
 END_TEST
 
+/* Slots of a server: each in use a thousand times, many at once, the same ones meeting again and again. The same placement as by the pairs alone. */
+START_TEST(slots_that_meet_again_and_again_take_no_square_of_it)
+{
+    enum { SLOTS = 128, TIMES = 1000 };
+    random_state random = {fixture_seed(77)};
+    tn_pack_gap *gaps = malloc(sizeof *gaps * SLOTS * TIMES);
+    tn_pack_conflict *pairs = malloc(sizeof *pairs * SLOTS * SLOTS);
+    tn_pack_buffer buffers[SLOTS];
+    uint64_t offsets[SLOTS], by_pairs[SLOTS];
+    size_t count = 0;
+    tn_pack_result result, of_pairs;
+    tn_pack_options options = {.greedy_only = 1};
+    ck_assert(gaps && pairs);
+    for (uint64_t b = 0; b < SLOTS; b++) {
+        /* In each step of 16 from its own moment on, for 1 to 3 or, every third slot, for 6. */
+        uint64_t from = b % 8, length = b % 3 == 0 ? 6 : 1 + random_below(&random, 3);
+        for (uint64_t i = 0; i < TIMES; i++)
+            gaps[b * TIMES + i] = (tn_pack_gap){.lower = 16 * i + from + length, .upper = 16 * (i + 1) + from};
+        buffers[b] = (tn_pack_buffer){.id = b, .lower = from, .upper = 16 * TIMES + from + length, .size = 512 * (1 + random_below(&random, 64)), .alignment = 512,
+                                      .hint = TN_PACK_NO_HINT, .gaps = gaps + b * TIMES, .gap_count = TIMES};
+    }
+    for (uint32_t a = 0; a < SLOTS; a++) /* what they do in one step they do in each */
+        for (uint32_t b = 0; b < a; b++)
+            if (buffers[a].lower < buffers[b].gaps[0].lower && buffers[b].lower < buffers[a].gaps[0].lower)
+                pairs[count++] = (tn_pack_conflict){.a = a, .b = b};
+    ck_assert_int_eq(tn_pack(buffers, SLOTS, &options, offsets, &result, NULL), TN_PACK_OK);
+    ck_assert_int_eq(tn_pack_graph(buffers, SLOTS, pairs, count, &options, by_pairs, &of_pairs, NULL), TN_PACK_OK);
+    ck_assert_uint_eq(result.conflicts, count);
+    ck_assert_uint_eq(result.height, of_pairs.height);
+    ck_assert_msg(result.steps < 100000, "%llu steps", (unsigned long long)result.steps); /* piece by piece they were thousands of millions */
+    for (uint32_t k = 0; k < count; k++)
+        ck_assert(offsets[pairs[k].a] >= offsets[pairs[k].b] + buffers[pairs[k].b].size || offsets[pairs[k].b] >= offsets[pairs[k].a] + buffers[pairs[k].a].size);
+    free(gaps);
+    free(pairs);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tests = tcase_create("pack");
@@ -420,6 +457,7 @@ int main(void)
     tcase_add_test(tests, what_is_never_alive_or_empty_conflicts_with_nothing);
     tcase_add_test(tests, what_cannot_be_packed_is_refused_by_name);
     tcase_add_test(tests, hundreds_of_thousands_of_gaps_take_no_square_of_that);
+    tcase_add_test(tests, slots_that_meet_again_and_again_take_no_square_of_it);
     tcase_add_test(tests, each_error_and_member_has_a_text_of_its_own);
     tcase_add_test(tests, random_instances_with_everything_hold);
     return fixture_run("pack", tests);
