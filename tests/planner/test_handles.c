@@ -258,6 +258,7 @@ static void room_of(void *user, const tn_trace *trace, uint32_t site, tn_room *r
 
 START_TEST(another_run_needs_as_many_and_of_the_same_size)
 {
+    program_end(&p, "unused");
     tn_trace *two = run_of("two", 2, 2 * MIB, 2), *five = run_of("five", 3, 2 * MIB, 5), *large = run_of("large", 4, 4 * MIB, 1);
     plan = plan_with(two, (tn_plan_options){0});
     ck_assert_uint_eq(excesses(plan, two, NULL), 0);
