@@ -8,6 +8,8 @@
 
 /* What a kill took from a buffered journal is not counted: so many numbers may be named in any case. */
 #define NUMBERS_MIN 65536u
+/* Of those that were dropped, as many may have named new ones. What a journal says of how many it dropped may be damage, too. */
+#define NUMBERS_DROPPED_MAX 1048576u
 #define BLOCK_MAX ((uint64_t)1 << 48) /* bytes: no address space is larger */
 #define SYNC_MEMOPS_ATTRIBUTE 6u /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 
@@ -337,7 +339,7 @@ tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *s
     tn_replay r = {.trace = trace, .p = p, .site_of = site_of, .site_end = site_end};
     r.thread_room = 0;
     /* Numbers are given out one by one, with an event each, so that damage to one costs neither memory nor time. */
-    size_t numbers = tn_reader_event_count(p->reader) + (size_t)p->dropped;
+    size_t numbers = tn_reader_event_count(p->reader) + (p->dropped < NUMBERS_DROPPED_MAX ? (size_t)p->dropped : NUMBERS_DROPPED_MAX);
     r.marks = tn_marks_new(numbers > NUMBERS_MIN ? numbers : NUMBERS_MIN, became_clean, &r);
     r.seen_site = calloc(trace->site_count + 1, 1);
     if (!r.marks || !r.seen_site)
