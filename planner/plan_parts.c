@@ -253,7 +253,7 @@ static tn_error sized_keys(tn_plan *plan, const tn_section *s, uint32_t unit, tn
     return TN_OK;
 }
 
-/* By DESIGN's rule the last before the pool's first request, on the same thread, if the pool took a quarter of what it said was free. */
+/* The last before the pool's first request, on the same thread, if the pool took a quarter of what it said was free. */
 static const tn_trace_query *query_before(const tn_section *s, const tn_trace_process *p, uint32_t unit, uint64_t bytes)
 {
     const tn_trace_first *first = bytes ? first_request(s, p, unit) : NULL;
