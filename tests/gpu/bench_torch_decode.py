@@ -7,7 +7,9 @@ is written with plain torch operators and has a KV cache; every allocation goes 
 default caching allocator. Eager steps launch more than a hundred kernels each, so the host is what they wait for, and what
 stands in front of every call is seen as fully as it can be.
 
-usage: bench_torch_decode.py [--steps N] [--warmup N] [--layers N] [--device cuda|cpu]
+With --gate it says {"gate": 1} before it starts CUDA and waits for a line, and says by tenure.h when it serves.
+
+usage: bench_torch_decode.py [--steps N] [--warmup N] [--layers N] [--device cuda|cpu] [--gate]
 """
 import argparse
 import ctypes
@@ -17,6 +19,8 @@ import sys
 import time
 
 import torch
+
+import bench_worker
 
 HIDDEN, HEADS, VOCABULARY = 512, 8, 4096
 HEAD = HIDDEN // HEADS
@@ -135,7 +139,10 @@ def main():
     parser.add_argument("--warmup", type=int, default=40)
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--gate", action="store_true")
     options = parser.parse_args()
+    if options.gate:
+        bench_worker.gate()
     torch.manual_seed(1)
     if options.device == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -143,6 +150,8 @@ def main():
         variants = build(options)
         for model, step in variants.values():
             timed(model, step, options.warmup)
+        if options.gate:
+            bench_worker.serving()
         print(json.dumps({"ready": torch.__version__, "variants": list(variants)}), flush=True)
         aside = switch()
         for line in sys.stdin:

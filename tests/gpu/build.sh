@@ -46,6 +46,10 @@ build() {
 cd "$here"
 build $cc -o "$out/cublas_gemm_static" $flags $includes cublas_gemm.c "$cudart_static" "$cublas" $late -ldl -lrt -lpthread
 build $cc -o "$out/cublas_gemm_shared" $flags $includes cublas_gemm.c "$cudart" "$cublas" $late
+# tenure.h and this folder, from the root of the sources or of the stage.
+engine="serving_engine.c -I../.."
+build $cc -o "$out/serving_engine_static" $flags $includes $engine "$cudart_static" -ldl -lrt -lpthread
+build $cc -o "$out/serving_engine_shared" $flags $includes $engine "$cudart" -ldl
 build $cc -o "$out/facts" $flags $includes facts.c facts_outputs.c facts_context.c facts_resolver.c facts_ranges.c facts_bounds.c \
 	facts_async.c facts_capture.c facts_vmm.c "$cudart" -ldl -lpthread
 build $cc -o "$out/safe_calls" $flags $includes safe_calls.c safe_calls_table.c -ldl -lpthread

@@ -67,16 +67,19 @@ serve() {
 torch=$here/frameworks/torch_serving.py
 serve gemm_static 30 "$toolkit_path" '' "$programs/cublas_gemm_static"
 serve gemm_shared 30 "$toolkit_path" '' "$programs/cublas_gemm_shared"
+for runtime in static shared; do
+	serve "serving_engine_$runtime" 30 "$toolkit_path" says "$programs/serving_engine_$runtime"
+done
+for config in dense moe vision; do
+	serve "engine_$config" 60 "$toolkit_path" says "$tool/legacy_engine" --config "$config" --instrumented
+done
+serve cupy 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_arrays.py"
+serve cupy_async 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_async.py"
+serve jax 80 "${LD_LIBRARY_PATH:-}" '' env XLA_PYTHON_CLIENT_PREALLOCATE=false python3 "$here/frameworks/jax_product.py"
 serve torch 60 "${LD_LIBRARY_PATH:-}" '^serving' python3 "$torch"
 serve torch_uncached 60 "${LD_LIBRARY_PATH:-}" '^serving' env PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 "$torch"
 serve torch_async 60 "${LD_LIBRARY_PATH:-}" '^serving' env PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync python3 "$torch"
 serve torch_graphs 60 "${LD_LIBRARY_PATH:-}" '^serving' env GRAPHS=1 python3 "$torch"
 serve torch_expandable 60 "${LD_LIBRARY_PATH:-}" '^serving' env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python3 "$torch"
-serve cupy 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_arrays.py"
-serve cupy_async 60 "${LD_LIBRARY_PATH:-}" '' python3 "$here/frameworks/cupy_async.py"
-serve jax 80 "${LD_LIBRARY_PATH:-}" '' env XLA_PYTHON_CLIENT_PREALLOCATE=false python3 "$here/frameworks/jax_product.py"
-for config in dense moe vision; do
-	serve "engine_$config" 60 "$toolkit_path" says "$tool/legacy_engine" --config "$config" --instrumented
-done
 
 finish

@@ -80,7 +80,7 @@ toolkit_path="${cudart_dir:-}:${cublas_dir:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PAT
 programs=
 for folder in "$stage/gpu" "$stage/tests/gpu"; do
 	[ -z "$programs" ] && [ -x "$folder/facts" ] && [ -x "$folder/safe_calls" ] && [ -x "$folder/cublas_gemm_static" ] &&
-		[ -x "$folder/cublas_gemm_shared" ] && [ -e "$folder/libcupti_counter.so" ] && programs=$folder
+		[ -x "$folder/cublas_gemm_shared" ] && [ -x "$folder/serving_engine_static" ] && [ -x "$folder/serving_engine_shared" ] && [ -e "$folder/libcupti_counter.so" ] && programs=$folder
 done
 if [ -z "$programs" ]; then
 	programs=$out/bin

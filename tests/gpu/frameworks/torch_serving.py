@@ -2,8 +2,12 @@
 few decode steps whose key and value tensors grow by a row a step. Prints the digest of each answer: whoever stands in front of the
 allocations must not change it. What the loop takes a request, in milliseconds, goes to standard error.
 
-GRAPHS=1 captures the decode step's matrix products as a CUDA graph. REQUESTS=N is how many requests are answered (default 24)."""
+GRAPHS=1 captures the decode step's matrix products as a CUDA graph. REQUESTS=N is how many requests are answered (default 24).
+
+With `--worker N` it is a worker of ../bench_rate.py: it waits at the gate, loads, and answers each line with requests 1 to N: one JSON object
+with the microseconds a request and the digest of the answers."""
 import hashlib
+import json
 import os
 import sys
 import time
@@ -89,6 +93,26 @@ def answer(layers, step, number):
     return digest.hexdigest()[:16]
 
 
+def worker(requests):
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    import bench_worker
+
+    bench_worker.gate()
+    layers = load()
+    step = Step(layers)
+
+    def whole():
+        begin = time.perf_counter_ns()
+        answers = [answer(layers, step, number) for number in range(1, requests + 1)]
+        return {"times": [(time.perf_counter_ns() - begin) / 1e3 / requests], "digest": " ".join(answers)}
+
+    whole()
+    bench_worker.serving()
+    print(json.dumps({"ready": torch.__version__, "variants": ["requests"]}), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps(whole()), flush=True)
+
+
 def main():
     layers = load()
     step = Step(layers)
@@ -103,4 +127,7 @@ def main():
     print(f"request_ms median={times[len(times) // 2] * 1e3:.3f} least={times[0] * 1e3:.3f}", file=sys.stderr)
 
 
-main()
+if sys.argv[1:2] == ["--worker"]:
+    worker(int(sys.argv[2]))
+else:
+    main()
