@@ -46,15 +46,13 @@ static inline int tn_family_has_detail(tn_family f)
     return f == TN_FAMILY_PINNED || f == TN_FAMILY_HANDLE;
 }
 
-/* The alignment that the driver gives a block: 2 MiB to plain device blocks above 1 MiB, else 512 B; 4 KiB to pinned ones. Of a handle the
- * granularity of its size. */
+/* The alignment that the driver gives a block: 2 MiB to plain and pinned blocks above 1 MiB, else 512 B (tests/diff/mappings.c); to pinned ones at
+ * least a page, which other drivers gave. Of a handle the granularity of its size. */
 static inline uint64_t tn_native_alignment(tn_family f, uint64_t bytes)
 {
-    if (f == TN_FAMILY_PINNED)
-        return 4096;
-    if (f == TN_FAMILY_HANDLE)
+    if (f == TN_FAMILY_HANDLE || (f != TN_FAMILY_ASYNC && bytes > (1u << 20)))
         return 2u << 20;
-    return f == TN_FAMILY_DEVICE && bytes > (1u << 20) ? 2u << 20 : 512;
+    return f == TN_FAMILY_PINNED ? 4096 : 512;
 }
 
 /* `multiple`: a power of two. Stays `n` where the next multiple is beyond 64 bits. */

@@ -10,10 +10,11 @@
 #include "shim/serve_handles.h"
 #include "tiers/backend_pinned.h"
 
-/* What the driver maps is a multiple of this, by the family of memory: its pages, a pool's steps (tests/gpu/golden: mapping_size), the host's pages. */
+/* What the driver maps is a multiple of this, by the family of memory: 2 MiB, of pinned memory too (tests/diff/golden/mappings.txt), a pool's steps
+ * (tests/gpu/golden: mapping_size). */
 static uint64_t mapping_bytes(unsigned kind)
 {
-    return kind == TN_KIND_DEVICE ? (uint64_t)2 << 20 : kind == TN_KIND_ASYNC ? (uint64_t)32 << 20 : 4096;
+    return (uint64_t)(kind == TN_KIND_ASYNC ? 32 : 2) << 20;
 }
 
 static tn_map synchronous = TN_MAP_INIT; /* (address, stamp of the allocation): SYNC_MEMOPS was set on the block */
@@ -53,6 +54,10 @@ CUresult tn_serve_cuMemGetAddressRange_v2(tn_hook_frame *f, CUresult (*call)(CUd
 static int own_answer(const tn_entry *block, int served, CUpointer_attribute attribute, void *data)
 {
     uint64_t step = mapping_bytes(block->kind), first = block->addr & ~(step - 1), end = (block->addr + block->bytes + step - 1) & ~(step - 1);
+    if (block->kind != TN_KIND_ASYNC && end - first > step && block->bytes <= step) { /* a small block that lies across two: the driver has none of these */
+        first = block->addr & ~(uint64_t)511;
+        end = first + step;
+    }
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: /* one counter for all blocks: the stamp of their allocation, which rises */
         *(unsigned long long *)data = block->tsc;
@@ -72,6 +77,10 @@ static int own_answer(const tn_entry *block, int served, CUpointer_attribute att
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
         if (served) *(size_t *)data = end - first;
         return served;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: /* smaller ones share the memory of others natively, too; above 1 MiB a block is alone, and its number new */
+        if (!served || block->kind == TN_KIND_ASYNC || block->bytes <= (uint64_t)1 << 20) return 0;
+        *(unsigned long long *)data = block->tsc;
+        return block->tsc != 0;
     default:
         return 0;
     }

@@ -68,7 +68,7 @@ int main(void)
 	observe("plain", plain, MIB);
 	observe("driver", driver, MIB);
 	observe("async", async, SIZE_MAX - 1);
-	observe("pinned", pinned, SIZE_MAX - 1);
+	observe("pinned", pinned, MIB);
 	obs_last("end", cudaDeviceSynchronize());
 	return 0;
 }

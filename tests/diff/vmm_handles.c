@@ -37,15 +37,11 @@ static int properties(CUmemGenericAllocationHandle h)
 static void given_back(void)
 {
 	CUmemGenericAllocationHandle h, out = 0;
-	int fd = -1;
 	obs_code("create", make(&h));
 	obs_code("properties", properties(h));
+	obs_code("properties.null", cuMemGetAllocationPropertiesFromHandle(NULL, h));
 	obs_code("release", cuMemRelease(h));
 	obs_code("release.again", cuMemRelease(h));
-	obs_code("properties.after", properties(h));
-	obs_code("properties.null", cuMemGetAllocationPropertiesFromHandle(NULL, h));
-	obs_code("map.after", map(0, h));
-	obs_code("export.after", cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	obs_code("retain.unmapped", cuMemRetainAllocationHandle(&out, at(0)));
 	obs_code("release.never_made", cuMemRelease(0));
 }
@@ -58,8 +54,6 @@ static void while_mapped(void)
 	obs_last("mapped.fill", (int)cudaMemset(at(0), 0x41, EACH) | (int)cudaDeviceSynchronize());
 	obs_code("mapped.release", cuMemRelease(h));
 	obs_code("mapped.release.again", cuMemRelease(h));
-	obs_code("mapped.properties", properties(h));
-	obs_code("mapped.map_again", cuMemMap(va + EACH, EACH, 0, h, 0));
 	obs_bytes("mapped.content", at(0), 0x41, 4096);
 	/* Another handle is other memory. */
 	obs_code("mapped.other", make(&other) | map(1, other));

@@ -171,6 +171,22 @@ FK_API_CLEARED(cuMemAllocManaged, (CUdeviceptr *out, size_t bytes, unsigned flag
 
 /* ---- pinned ---- */
 
+/* Pages that stand as the card's pinned memory does: no block of up to 1 MiB lies across two of its mappings of 2 MiB, and larger ones begin at one. */
+static void *host_pages(size_t len)
+{
+    size_t step = 4096;
+    while (step < len && step < FK_PAGE)
+        step *= 2;
+    char *room = mmap(NULL, len + step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return MAP_FAILED;
+    char *at = (char *)fk_up((uintptr_t)room, step);
+    if (at != room)
+        munmap(room, (size_t)(at - room));
+    munmap(at + len, (size_t)(room + step - at));
+    return at;
+}
+
 static CUresult pinned(void **out, size_t bytes, unsigned flags)
 {
     struct fk_ctx *c;
@@ -187,7 +203,7 @@ static CUresult pinned(void **out, size_t bytes, unsigned flags)
     size_t pages = (size_t)sysconf(_SC_PHYS_PAGES);
     void *p = fk_take_failure() || len < bytes || len / (size_t)sysconf(_SC_PAGESIZE) > pages
                   ? MAP_FAILED
-                  : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                  : host_pages(len);
     if (p == MAP_FAILED)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct fk_block *b = fk_block_add((CUdeviceptr)(uintptr_t)p, bytes, FK_HOST, c->device, c);

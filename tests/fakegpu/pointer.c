@@ -48,8 +48,8 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
     if (b == NULL || !b->live)
         return CUDA_ERROR_INVALID_VALUE;
     bool host = !fk_is_device_kind(b->kind);
-    CUdeviceptr mapped = b->kind == FK_HOST || b->kind == FK_REGISTERED ? b->base : b->base / FK_PAGE * FK_PAGE;
-    size_t mapping = b->kind == FK_HOST ? b->backed : fk_up(b->size, FK_PAGE);
+    CUdeviceptr mapped = b->kind == FK_REGISTERED ? b->base : b->base / FK_PAGE * FK_PAGE;
+    size_t mapping = fk_up(b->size, FK_PAGE); /* of pinned memory as of the card's own */
     if (b->kind == FK_ASYNC) { /* a pool is mapped by its steps */
         mapped = b->base - (b->base - b->piece->chunk->p) % FK_POOL_STEP;
         mapping = fk_up((size_t)(b->base - mapped) + b->size, FK_POOL_STEP);
@@ -82,7 +82,8 @@ static CUresult one(void *out, CUpointer_attribute a, CUdeviceptr p)
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: PUT(CUmemoryPool, b->pool);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: PUT(size_t, mapping);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: PUT(CUdeviceptr, mapped);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: PUT(unsigned long long, b->base / FK_PAGE);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: /* blocks that share a mapping share it; one that is alone in its mapping has a new one */
+        PUT(unsigned long long, b->size > FK_PAGE / 2 ? ((unsigned long long)1 << 40) + b->buffer_id : b->base / FK_PAGE);
     default: PUT(unsigned, 0);
     }
 }
