@@ -23,6 +23,7 @@ import bench_memory
 import bench_torch_pairs as turns
 
 REPORT_SECONDS = 12  # kept for the reports at the end
+PLAN_SECONDS = 30
 RECORDED_SLICES = 3
 
 
@@ -70,39 +71,36 @@ def left(options):
 
 
 def record(programs):
-    """All records side by side, and then all plans."""
+    """The imports side by side, then one after the other, since a record reads what the device has left; each plan beside the next record."""
     def start(p):
         p.worker = turns.Worker(p.command, p.front("record"), p.path("record.err"))
 
     def finish(p):
-        ready = p.worker.answer()
-        for variant in list(range(len(ready["variants"]))) * RECORDED_SLICES:
-            p.worker.slice(variant, 0)
-        p.worker.end()
-
-    def plan(p):
+        try:
+            p.worker.begin()
+            ready = p.worker.answer()
+            for variant in list(range(len(ready["variants"]))) * RECORDED_SLICES:
+                p.worker.slice(variant, 0)
+            p.worker.end()
+        finally:
+            p.worker.kill()
         with open(p.path("plan.txt"), "w", encoding="utf-8") as text:
             p.planner = subprocess.Popen([p.options.tenure, "plan", p.path("record"), "--quiet", "-o", p.path("plan.json")], stdout=text,
                                          stderr=subprocess.STDOUT)
 
     def planned(p):
-        code = p.planner.wait(timeout=40)
+        try:
+            code = p.planner.wait(timeout=PLAN_SECONDS)
+        finally:
+            p.planner.kill()
         if code != 0 or not os.path.exists(p.path("plan.json")):
-            with open(p.path("plan.txt"), encoding="utf-8") as text:
+            with open(p.path("plan.txt"), encoding="utf-8", errors="replace") as text:
                 raise RuntimeError(f"tenure plan gave {code}: {text.read()[-1500:]}")
         p.pairs.plan = p.path("plan.json")
 
     each(programs, "record", start)
-    each(programs, "record", lambda p: p.worker.begin())
     each(programs, "record", finish)
-    for p in programs:
-        if hasattr(p, "worker"):
-            p.worker.kill()
-    each(programs, "plan", plan)
     each(programs, "plan", planned)
-    for p in programs:
-        if hasattr(p, "planner"):
-            p.planner.kill()
 
 
 def start_all(programs):
@@ -122,7 +120,7 @@ def start_all(programs):
 
 def kill_all(programs):
     for p in programs:
-        for worker in [*getattr(p, "alone", {}).values(), *(w for pair in getattr(p, "started", []) for w in pair)]:
+        for worker in [*([p.worker] if hasattr(p, "worker") else []), *getattr(p, "alone", {}).values(), *(w for pair in getattr(p, "started", []) for w in pair)]:
             worker.kill()
 
 
@@ -173,7 +171,7 @@ def routes(programs):
                                                         stdout=errors, stderr=errors)))
 
     def finish(p):
-        p.calls = dict.fromkeys(("served", "spilled", "unplanned", "driver"), 0)
+        p.calls = dict.fromkeys(("served", "spilled", "unplanned", "waited", "driver"), 0)
         for run, process in p.reports:
             try:
                 code = process.wait(timeout=max(5.0, left(p.options)))
@@ -187,7 +185,7 @@ def routes(programs):
             routing = report.get("routing") or {}
             if not routing.get("served_calls"):
                 raise RuntimeError(f"{os.path.basename(run)} served nothing")
-            for name in ("served", "spilled", "unplanned"):
+            for name in ("served", "spilled", "unplanned", "waited"):
                 p.calls[name] += routing[f"{name}_calls"]
             p.calls["driver"] += (report.get("serving") or {}).get("driver_allocations") or 0
 
@@ -212,12 +210,12 @@ def table(programs):
             print(f"{p.name + ', ' + row['case']:<26}{row['bare_us']:>11.2f}{row['served_us']:>11.2f}{row['ratio']:>9.4f}{row['ratio_min']:>9.4f}"
                   f"{row['ratio_max']:>9.4f}{p.limit:>8.3f}{1e6 / row['bare_us']:>16.1f}{1e6 / row['served_us']:>11.1f}  {p.made:>2}/{p.pairs.pairs:<2} "
                   f"{'same' if row['same_tokens'] else 'DIFFER'}{'' if good else '  MISSED'}")
-    print(f"\n{'PEAK MiB':<18}{'BARE':>10}{'SERVED':>10}{'BY NVML, BARE':>16}{'SERVED':>10}   {'CALLS SERVED':>12}{'SPILLED':>9}{'UNPLANNED':>11}{'DRIVER, SERVING':>17}")
+    print(f"\n{'PEAK MiB':<18}{'BARE':>10}{'SERVED':>10}{'BY NVML, BARE':>16}{'SERVED':>10}   {'CALLS SERVED':>12}{'SPILLED':>9}{'UNPLANNED':>11}{'WAITED':>8}{'DRIVER, SERVING':>17}")
     for p in programs:
         device, own = mib(p.peaks, "device"), mib(p.peaks, "process")
         calls = getattr(p, "calls", {})
         print(f"{p.name:<18}{device[0]:>10}{device[1]:>10}{own[0]:>16}{own[1]:>10}   {calls.get('served', '-'):>12}{calls.get('spilled', '-'):>9}"
-              f"{calls.get('unplanned', '-'):>11}{calls.get('driver', '-'):>17}")
+              f"{calls.get('unplanned', '-'):>11}{calls.get('waited', '-'):>8}{calls.get('driver', '-'):>17}")
     for p in programs:
         for why in p.failed:
             print(f"FAILED: {p.name}, {why.splitlines()[0]}")

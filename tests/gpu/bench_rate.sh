@@ -1,12 +1,13 @@
 #!/bin/bash
 # What serving by a plan does to a program's rate on a card, and to its peak memory: each program bare and served by the plan of its own record, in
 # turns (bench_rate.py). A decode loop that does not allocate may lose 0.5 %; programs that allocate for each request are to be faster.
-# STAGE is the folder that scripts/stage makes; names after OUT measure only those. OUT receives rate.json and table.txt. Under 150 s, bounded by BENCH_SECONDS.
+# STAGE is the folder that scripts/stage makes; names after OUT measure only those, and serving, serving_graphs and serving_expandable only where
+# named. OUT receives rate.json and table.txt. Under 150 s, bounded by BENCH_SECONDS.
 # Exit code 1 where a program failed, a limit was missed, outputs differ, or a served process served nothing.
 set -u
 
 if [ $# -lt 2 ]; then
-	echo "usage: tests/gpu/bench_rate.sh STAGE OUT [decode|serving_uncached|serving_async|engine ...]" >&2
+	echo "usage: tests/gpu/bench_rate.sh STAGE OUT [engine|serving_uncached|serving_async|decode|serving|serving_graphs|serving_expandable ...]" >&2
 	exit 2
 fi
 only=" ${*:3} "
@@ -41,7 +42,11 @@ print(json.dumps({"name": name, "limit": float(limit), "pairs": int(pairs), "blo
 	program engine 1.0 4 12 2 '' "$engine" --worker --slice 20 --kv-cap 4096
 	program serving_uncached 1.0 3 5 3 PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 "$here/frameworks/torch_serving.py" --worker 3
 	program serving_async 1.0 3 5 3 PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync python3 "$here/frameworks/torch_serving.py" --worker 3
-	program decode 1.005 8 16 6 '' python3 "$here/bench_torch_decode.py" --steps 12 --gate
+	program decode 1.005 10 12 6 '' python3 "$here/bench_torch_decode.py" --steps 12 --gate
+	for kind in "serving" "serving_graphs GRAPHS=1" "serving_expandable PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"; do
+		read -r name setting <<<"$kind"
+		[[ $only != *" $name "* ]] || program "$name" 1.005 5 16 3 "$setting" python3 "$here/frameworks/torch_serving.py" --worker 3
+	done
 } | python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin], indent=1))' >"$work/programs.json" || exit 2
 
 {
