@@ -15,7 +15,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 stage=$(cd "$1" && pwd) || exit 2
 mkdir -p "$2" || exit 2
 out=$(cd "$2" && pwd)
-cuda=${CUDA_HOME:-/usr/local/cuda}
 seconds=${BENCH_SECONDS:-140}
 library=$stage/lib/libtenure.so
 engine=$stage/gpu/serving_engine_static
