@@ -413,14 +413,30 @@ int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out)
 }
 
 /* A life's sequence is in its node's state, so the same state is the same life. */
-static void note_written(tn_written *where, const query *q, uint64_t state)
+static void note(tn_written *where, const query *q, uint64_t state)
 {
-    if (where == NULL || (state & TN_STATE_WRITE) == 0)
-        return;
     where->start = q->entry.addr;
     where->bytes = q->entry.bytes != 0 ? q->entry.bytes : 1;
     where->state = &tn_node_at(q->node)->state;
     where->value = state;
+}
+
+static void note_written(tn_written *where, const query *q, uint64_t state)
+{
+    if (where != NULL && (state & TN_STATE_WRITE) != 0)
+        note(where, q, state);
+}
+
+int tn_ledger_find_at(tn_space space, uint64_t addr, tn_entry *out, tn_written *where)
+{
+    query q;
+    q.space = space;
+    q.addr = addr;
+    if (!find(&q))
+        return 0;
+    *out = q.entry;
+    note(where, &q, q.state);
+    return 1;
 }
 
 static int mark_write_in(tn_space space, uint64_t addr, uint8_t write, tn_entry *out, tn_written *where, int *found)

@@ -34,11 +34,13 @@ int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
 /* The entry whose range holds addr (start or interior). 1 and *out (may be NULL) filled, or 0. O(1). Where entries overlap, because a
  * free was made where nobody saw it, one that starts at addr wins, then the one of the smaller size class. */
 int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);
+/* The same, and where one is found it is kept in *where, as it is now: of its life and its first write. Not in the mapping space. */
+typedef struct tn_written { uint64_t start, bytes; const uint64_t *state; uint64_t value; } tn_written;
+int tn_ledger_find_at(tn_space space, uint64_t addr, tn_entry *out, tn_written *where);
 /* Sets first_write of the block or, where no block holds addr, of the mapping that does, if it was 0; returns 1 with the entry when this
  * call set it, else 0. The ten-thousandth copy to a block costs one look-up (some 20 ns while it is in the cache) and no store to it. */
 int tn_ledger_mark_write(uint64_t addr, uint8_t write, tn_entry *out);
 /* The same; where a block is found it is kept in *where, as one that has been written. */
-typedef struct tn_written { uint64_t start, bytes; const uint64_t *state; uint64_t value; } tn_written;
 int tn_ledger_mark_write_at(uint64_t addr, uint8_t write, tn_entry *out, tn_written *where);
 /* Whether `addr` lies in that block and it is still the same one: two cache lines in place of a look-up's ten. All zero: in none. */
 static inline int tn_ledger_is_written(const tn_written *w, uint64_t addr)

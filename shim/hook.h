@@ -26,6 +26,7 @@ typedef struct tn_outer {
 } tn_outer;
 
 #define TN_WRITTEN 4u
+#define TN_READ 4u
 
 typedef struct tn_thread {
     /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
@@ -58,6 +59,7 @@ typedef struct tn_thread {
     struct { const void *copy, *context; uint64_t generation; } through; /* the runtime that this thread has been through, and where (shim/serve_short.h) */
     const void *frees[4];     /* real functions of a runtime below which a driver row was seen to record */
     _Alignas(64) tn_written written[TN_WRITTEN]; /* blocks that this thread has lately copied to, the last one first (shim/short.h) */
+    tn_written read[TN_READ];       /* likewise, blocks in arenas that it has lately copied from, or set (shim/serve_reach.h) */
     struct { uint32_t ctx, number; uint8_t device, capturing; } work_is; /* what the events of work.stream say */
     uint32_t told;            /* handles that began or ended, as driver rows of this thread have seen it */
 } tn_thread;

@@ -7,6 +7,7 @@
 #include "shim/cuda_abi.h"
 #include "shim/hook.h"
 #include "shim/serve_calls.h"
+#include "shim/serve_reach.h"
 #include "shim/serve_short.h"
 
 #define TN_EXPORT __attribute__((visibility("default")))

@@ -32,15 +32,15 @@
         return long_##name args;                                                                                                           \
     }
 /* Likewise: shim/short.h. */
-#define TN_COPY(variant, name, params, args, dst, src, write, stream)                                                                      \
+#define TN_COPY(variant, name, params, args, dst, src, bytes, write, before, stream)                                                       \
     static __attribute__((noinline)) CUresult long_##name params                                                                           \
-        TN_BODY(CUresult, WORK, name, variant, args, , rec_copy(TN_F, r, (uint64_t)(dst), (uint64_t)(src), write, stream, 0);             \
+        TN_BODY(CUresult, WORK, name, variant, args, before, rec_copy(TN_F, r, (uint64_t)(dst), (uint64_t)(src), write, stream, 0);             \
                 rec_copy_open(TN_F, TN_COPY_##name, (void (*)(void))call), TN_REAL_DRIVER(name))                                          \
     __attribute__((aligned(64), optimize("no-stack-protector"))) CUresult TN_EXPORTED(name) params                                         \
     {                                                                                                                                      \
         TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
         __typeof__(&TN_EXPORTED(name)) short_ =                                                                                            \
-            (__typeof__(short_))tn_copy_short(TN_COPY_##name, (uint64_t)(dst), write, tn_launch_stream(stream, variant));                  \
+            (__typeof__(short_))tn_copy_short(TN_COPY_##name, (uint64_t)(dst), (uint64_t)(src), (uint64_t)(bytes), write, tn_launch_stream(stream, variant)); \
         if (TN_LIKELY(short_)) {                                                                                                           \
             CUresult r = short_ args;                                                                                                      \
             if (!TN_LIKELY(tn_copy_add(TN_API_##name, r, tn_launch_stream(stream, variant))))                                              \

@@ -65,6 +65,7 @@ typedef struct tn_hot {
         _Atomic uint64_t due;       /* from this stamp on the row wants a reading around it */
     } wait[TN_WAITS_COUNT];
     void (*_Atomic copy[TN_COPY_COUNT])(void); /* NULL: closed */
+    _Atomic uint64_t arenas, arenas_end; /* no arena of a tier lies outside; equal: there is none (shim/serve_reach.h) */
     _Atomic int serves;            /* requests that a plan serves may go the short way (shim/serve_short.h) */
     _Atomic int faults;            /* an error was seen after which a context is lost */
     _Atomic uint64_t last_reading; /* stamp of the last reading of a device, by anybody */

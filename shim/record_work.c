@@ -162,7 +162,7 @@ static void first_write(tn_hook_frame *f, uint64_t dst, uint64_t src, int write)
 {
     tn_entry e;
     tn_written w = {0};
-    if (f->nested || !dst || tn_short_is_written(f->thread, dst, write)) return;
+    if (f->nested || !dst || tn_short_is_written(f->thread, dst, 0, write)) return;
     if (write == TN_WRITE_AUTO) {
         tn_entry from;
         int device = (tn_ledger_find(TN_SPACE_ADDRESS, src, &from) && from.kind != TN_KIND_PINNED && from.kind != TN_KIND_REGISTERED) ||

@@ -11,6 +11,7 @@
 #include "shim/serve_graphs.h"
 #include "shim/serve_info.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_pending.h"
 #include "shim/serve_short.h"
 
 enum { DRIVER = 0, SERVED, REFUSED }; /* what becomes of a request */
@@ -189,6 +190,7 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
     const tn_serve_section *s = tn_serve_section_of(f->freed.device);
     uint32_t row = s ? tn_serve_row(s, f->freed.site) : TN_SERVE_NO_ROW;
     tn_work_set uncovered = {0};
+    tn_work_mark passed = {0};
     if (!place || row == TN_SERVE_NO_ROW) return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_expect(tn_serve_checks, 0)) tn_serve_check_given(f, &s->plan->rows[row], tn_serve_asked(s, f->freed.bytes), stream);
     if (stream == TN_STREAM_NONE) {
@@ -200,12 +202,14 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
         tn_marks_uncovered(tn_serving_marks, f->freed.kind == TN_KIND_PINNED || tn_serve_has_peers() ? 0 : f->freed.ctx, &uncovered);
     } else {
         tn_work work = tn_marks_work_table(tn_serving_marks, f->freed.ctx);
-        tn_work_set_add(&uncovered, &work, tn_serve_stream_mark(f, stream));
+        passed = tn_serve_stream_mark(f, stream);
+        tn_work_set_add(&uncovered, &work, passed);
     }
     if (f->freed.kind == TN_KIND_ASYNC) tn_serve_pooled(f->freed.device, f->freed.bytes, stream != TN_STREAM_NONE ? TN_POOLED_FREED : TN_POOLED_FREED_PLAINLY);
     tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};
-    if (tn_serve_keep(&block)) return CUDA_SUCCESS;
-    return tn_place_give(place, row, address, f->freed.stream, &uncovered) == TN_MEM_OK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!tn_serve_keep(&block) && tn_place_give(place, row, address, f->freed.stream, &uncovered) != TN_MEM_OK) return CUDA_ERROR_INVALID_VALUE;
+    if (stream != TN_STREAM_NONE && f->freed.kind == TN_KIND_DEVICE) tn_serve_pending_add(f, &f->freed, stream, passed);
+    return CUDA_SUCCESS;
 }
 
 enum { LOST = 2 };

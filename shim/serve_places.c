@@ -13,6 +13,8 @@
 #include "shim/serve_checks.h"
 #include "shim/serve_handles.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_pending.h"
+#include "shim/serve_reach.h"
 #include "tiers/backend_async.h"
 #include "tiers/backend_driver.h"
 #include "tiers/backend_pinned.h"
@@ -43,7 +45,6 @@ typedef struct context_place {
 static context_place places[PLACES];
 static struct { _Atomic uint64_t base, bytes; _Atomic uint32_t ctx; uint8_t kind, device; } ranges[RANGES];
 static _Atomic uint32_t range_count;
-static _Atomic uint64_t lowest = UINT64_MAX, highest;
 static __thread tn_hook_frame *frame_now __attribute__((tls_model("initial-exec"))); /* of the hook under which a region comes or goes */
 
 /* ---- addresses */
@@ -61,10 +62,10 @@ static int add_range(uint64_t base, uint64_t bytes, uint32_t ctx, uint8_t kind, 
         uint32_t count = atomic_load(&range_count);
         while (count <= i && !atomic_compare_exchange_weak(&range_count, &count, i + 1)) {
         }
-        uint64_t low = atomic_load(&lowest), high = atomic_load(&highest);
-        while (base < low && !atomic_compare_exchange_weak(&lowest, &low, base)) {
+        uint64_t low = atomic_load(&tn_hot_page->arenas), high = atomic_load(&tn_hot_page->arenas_end);
+        while ((!low || base < low) && !atomic_compare_exchange_weak(&tn_hot_page->arenas, &low, base)) {
         }
-        while (base + bytes > high && !atomic_compare_exchange_weak(&highest, &high, base + bytes)) {
+        while (base + bytes > high && !atomic_compare_exchange_weak(&tn_hot_page->arenas_end, &high, base + bytes)) {
         }
         return 1;
     }
@@ -90,7 +91,7 @@ int tn_serve_has_arenas(void) { return atomic_load_explicit(&range_count, memory
 
 int tn_serve_owns(uint64_t addr)
 {
-    if (addr < atomic_load_explicit(&lowest, memory_order_acquire) || addr >= atomic_load_explicit(&highest, memory_order_acquire)) return 0;
+    if (!tn_serve_may_own(addr)) return 0;
     uint32_t count = atomic_load_explicit(&range_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t base = atomic_load_explicit(&ranges[i].base, memory_order_acquire), bytes = atomic_load_explicit(&ranges[i].bytes, memory_order_acquire);
@@ -326,6 +327,7 @@ void tn_serve_frame(tn_hook_frame *f) { frame_now = f; }
 void tn_serve_context_ended(uint32_t ctx)
 {
     context_place *p = ctx ? find(ctx) : NULL;
+    tn_serve_pending_context_ended(ctx);
     if (!p) return;
     tn_serve_checks_context_ended(ctx);
     int state = READY;

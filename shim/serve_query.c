@@ -8,6 +8,7 @@
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
 #include "shim/serve_handles.h"
+#include "shim/serve_pending.h"
 #include "tiers/backend_pinned.h"
 
 /* What the driver maps is a multiple of this, by the family of memory: 2 MiB, of pinned memory too (tests/diff/golden/mappings.txt), a pool's steps
@@ -27,7 +28,9 @@ static int look(tn_hook_frame *f, uint64_t address, tn_entry *block)
     int was = f->thread->busy; /* a signal handler inside a hook may ask, too: looking takes no lock */
     f->thread->busy = 1;
     int known = tn_ledger_find(TN_SPACE_ADDRESS, address, block);
-    int found = known && tn_is_served(block) ? LIVE : !known && tn_serve_owns(address) ? DEAD : NOT_OURS;
+    int owned = !known && tn_serve_owns(address);
+    if (owned) known = tn_serve_pending_find(f, address, block);
+    int found = known && tn_is_served(block) ? LIVE : !known && owned ? DEAD : NOT_OURS;
     if (!known) memset(block, 0, sizeof *block);
     *f->thread->error = f->errno_in;
     f->thread->busy = was;
@@ -109,6 +112,15 @@ CUresult tn_serve_cuPointerGetAttribute(tn_hook_frame *f, CUresult (*call)(void 
     return r;
 }
 
+/* Of memory that it does not know a driver says that it is the host's, at the address that it was asked for (seen on an H200). */
+static void as_asked(CUpointer_attribute attribute, void *data, uint64_t address)
+{
+    const char *said;
+    if (attribute != CU_POINTER_ATTRIBUTE_HOST_POINTER && attribute != CU_POINTER_ATTRIBUTE_DEVICE_POINTER) return;
+    memcpy(&said, data, sizeof said);
+    if (said == &nowhere) memcpy(data, &address, sizeof address);
+}
+
 CUresult tn_serve_cuPointerGetAttributes(tn_hook_frame *f, CUresult (*call)(unsigned, CUpointer_attribute *, void **, CUdeviceptr), unsigned count,
                                          CUpointer_attribute *attributes, void **data, CUdeviceptr address)
 {
@@ -116,6 +128,7 @@ CUresult tn_serve_cuPointerGetAttributes(tn_hook_frame *f, CUresult (*call)(unsi
     int found = look(f, address, &block);
     CUresult r = call(count, attributes, data, found == DEAD ? (CUdeviceptr)(uintptr_t)&nowhere : address);
     for (unsigned i = 0; r == 0 && attributes && data && i < count; i++) {
+        if (data[i] && found == DEAD) as_asked(attributes[i], data[i], address);
         if (data[i] && block.addr) (void)own_answer(&block, found == LIVE, attributes[i], data[i]);
         if (data[i] && !block.addr && attributes[i] == CU_POINTER_ATTRIBUTE_BUFFER_ID) mapping_answer(f, address, data[i]);
     }

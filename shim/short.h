@@ -11,6 +11,7 @@
 #include "shim/launch.h"
 #include "shim/record.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_reach.h"
 
 /* Whether the thread's last work was that stream's, in the current context. `stream` as of tn_launch_stream(). */
 static inline __attribute__((always_inline)) int tn_short_same_stream(const tn_thread *t, const tn_hot *hot, const void *stream)
@@ -24,24 +25,31 @@ static inline __attribute__((always_inline)) int tn_short_is_closed(const tn_thr
     return t->busy | (int)t->marks | atomic_load_explicit(&hot->long_way, memory_order_relaxed);
 }
 
-static inline __attribute__((always_inline)) int tn_short_is_written(const tn_thread *t, uint64_t dst, int write)
+/* Whether a copy's `bytes` bytes go to a block whose first writer is known; inside an arena all of them into the same one. */
+static inline __attribute__((always_inline)) int tn_short_is_written(const tn_thread *t, uint64_t dst, uint64_t bytes, int write)
 {
     if (write == TN_WRITE_D2H) return 1;
     for (unsigned i = 0; i < TN_WRITTEN; i++)
-        if (TN_LIKELY(tn_ledger_is_written(&t->written[i], dst))) return 1;
+        if (TN_LIKELY(tn_ledger_is_written(&t->written[i], dst)))
+            return TN_LIKELY(bytes <= t->written[i].bytes - (dst - t->written[i].start)) || !tn_serve_may_own(dst);
     return 0;
 }
+
+/* Of a source that lies between arenas: whether it is in none, or a block that this thread has lately met. */
+int rec_copy_reads(const tn_thread *t, uint64_t src, uint64_t bytes);
 
 /* ---- copies */
 
 /* The real function where this copy may go the short way, else NULL. */
-static inline __attribute__((always_inline)) void (*tn_copy_short(unsigned row, uint64_t dst, int write, const void *stream))(void)
+static inline __attribute__((always_inline)) void (*tn_copy_short(unsigned row, uint64_t dst, uint64_t src, uint64_t bytes, int write,
+                                                                           const void *stream))(void)
 {
     const tn_thread *t = &tn_self;
     const tn_hot *hot = tn_hot_page;
     void (*real)(void) = atomic_load_explicit(&hot->copy[row], memory_order_relaxed);
     __builtin_prefetch(t->work.event, 1);
-    return TN_LIKELY(real) && TN_LIKELY(t->hot) && TN_LIKELY(!tn_short_is_closed(t, hot)) && TN_LIKELY(tn_short_is_written(t, dst, write)) &&
+    return TN_LIKELY(real) && TN_LIKELY(t->hot) && TN_LIKELY(!tn_short_is_closed(t, hot)) && TN_LIKELY(tn_short_is_written(t, dst, bytes, write)) &&
+                   ((__builtin_constant_p(src) && !src) || TN_LIKELY(!tn_serve_may_own(src)) || rec_copy_reads(t, src, bytes)) &&
                    TN_LIKELY(tn_short_same_stream(t, hot, stream))
                ? real : NULL;
 }

@@ -49,7 +49,7 @@ for source in *.c; do
 	*) $c -o "$out/$name" "$source" "$cudart" "$stub" -ldl -lpthread ;;
 	esac
 done
-for name in copies launches runtime_rest stream_calls; do
+for name in copies freed_copies launches runtime_rest stream_calls; do
 	$c -DCUDA_API_PER_THREAD_DEFAULT_STREAM -o "$out/${name}_thread" $name.c "$cudart" "$stub" -ldl -lpthread
 done
 (cd ../gpu && $c -o "$out/facts" facts.c facts_*.c "$cudart" -ldl -lpthread &&

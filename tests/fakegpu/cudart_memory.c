@@ -191,12 +191,11 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
         attributes->type = memory_type(type, managed);
         if (attributes->type == cudaMemoryTypeUnregistered) {
             attributes->device = cudaInvalidDeviceId;
-            attributes->hostPointer = (void *)(size_t)cudart_dptr(ptr);
         } else {
             attributes->device = device;
             attributes->devicePointer = cudart_hptr(device_address);
-            attributes->hostPointer = host_address;
         }
+        attributes->hostPointer = host_address;
     }
     return cudart_done(e);
 }

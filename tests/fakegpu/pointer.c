@@ -97,7 +97,8 @@ static CUresult do_one(void *out, CUpointer_attribute a, CUdeviceptr p)
 }
 FK_API(cuPointerGetAttribute, (void *out, CUpointer_attribute a, CUdeviceptr p), do_one(out, a, p))
 
-/* The list form never fails for an unknown address: its answers are zero (device ordinal -2). */
+/* The list form never fails for an unknown address: its answers are zero, but for the device ordinal (-2) and the host's pointer, which is the
+ * address that was asked for. */
 static CUresult do_list(unsigned n, CUpointer_attribute *attrs, void **out, CUdeviceptr p)
 {
     if (n == 0 || attrs == NULL || out == NULL)
@@ -113,6 +114,8 @@ static CUresult do_list(unsigned n, CUpointer_attribute *attrs, void **out, CUde
         memset(out[i], 0, value_size(attrs[i]));
         if (attrs[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
             *(int *)out[i] = -2;
+        if (attrs[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && fk_block_at(p) == NULL)
+            memcpy(out[i], &p, sizeof p);
     }
     return CUDA_SUCCESS;
 }

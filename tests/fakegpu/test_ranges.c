@@ -130,11 +130,14 @@ START_TEST(the_list_query_answers_zero_for_what_it_does_not_know)
 {
     unsigned type = 77;
     int device = 77, managed = 77;
-    CUdeviceptr p;
-    CUpointer_attribute attrs[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED};
-    void *out[] = {&type, &device, &managed};
+    CUdeviceptr p, unknown = (CUdeviceptr)(uintptr_t)&p;
+    void *host = NULL;
+    CUpointer_attribute attrs[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                   CU_POINTER_ATTRIBUTE_HOST_POINTER};
+    void *out[] = {&type, &device, &managed, &host};
     start();
-    OK(cuPointerGetAttributes(3, attrs, out, (CUdeviceptr)(uintptr_t)&p));
+    OK(cuPointerGetAttributes(4, attrs, out, unknown));
+    ck_assert_ptr_eq(host, &p);
     ck_assert_uint_eq(type, 0);
     ck_assert_int_eq(device, -2);
     ck_assert_int_eq(managed, 0);
