@@ -5,12 +5,13 @@
 
 #include "shim/charge_reading.h"
 #include "shim/identity.h"
+#include "shim/pages.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve.h"
 #include "shim/serve_marks.h"
 
-#define PENDING 256u /* at once */
+#define PLACES 256u /* in a part of the table; another part comes where all are taken */
 #define WORDS (sizeof(tn_entry) / sizeof(uint64_t))
 
 enum { FREE = 0, CLAIMED, PENDS };
@@ -23,7 +24,12 @@ typedef struct pending {
     _Atomic uint32_t ctx;   /* the stream's and the event's */
 } pending;
 
-static pending places[PENDING];
+typedef struct part {
+    pending places[PLACES];
+    _Atomic(struct part *) next; /* a part that has come stays */
+} part;
+
+static part first;
 _Atomic int tn_serve_pending_count;
 
 static unsigned state_of(uint64_t turn) { return (unsigned)(turn & 3); }
@@ -34,7 +40,7 @@ static void end(pending *p, uint64_t turn)
     if (atomic_compare_exchange_strong(&p->turn, &turn, (turn & ~(uint64_t)3) + 4 + FREE)) atomic_fetch_sub(&tn_serve_pending_count, 1);
 }
 
-static int read(pending *p, uint64_t *turn, tn_entry *block, tn_work_mark *mark, CUevent *event)
+static int read_place(pending *p, uint64_t *turn, tn_entry *block, tn_work_mark *mark, CUevent *event)
 {
     uint64_t words[WORDS];
     *turn = atomic_load(&p->turn);
@@ -48,10 +54,15 @@ static int read(pending *p, uint64_t *turn, tn_entry *block, tn_work_mark *mark,
     return atomic_load(&p->turn) == *turn;
 }
 
-static int is_through(const tn_hook_frame *f, const tn_entry *block, tn_work_mark mark, CUevent event)
+static int is_covered(const tn_entry *block, tn_work_mark mark)
 {
     tn_work work = tn_marks_work_table(tn_serving_marks, block->ctx);
-    if (work.table->done(work.self, mark)) return 1;
+    return work.table->done(work.self, mark);
+}
+
+static int is_through(const tn_hook_frame *f, const tn_entry *block, tn_work_mark mark, CUevent event)
+{
+    if (is_covered(block, mark)) return 1;
     if (f->nested || !event || !tn_capture_gate_wait()) return 0;
     int through = tn_real.cuEventQuery(event) == CUDA_SUCCESS;
     tn_capture_gate_waited();
@@ -60,14 +71,15 @@ static int is_through(const tn_hook_frame *f, const tn_entry *block, tn_work_mar
 
 int tn_serve_pending_look(tn_hook_frame *f, uint64_t address, tn_entry *block)
 {
-    for (unsigned i = 0; i < PENDING; i++) {
-        uint64_t turn;
-        tn_work_mark mark;
-        CUevent event;
-        if (!read(&places[i], &turn, block, &mark, &event) || address - block->addr >= block->bytes) continue;
-        if (!is_through(f, block, mark, event)) return 1;
-        end(&places[i], turn);
-    }
+    for (part *of = &first; of; of = atomic_load(&of->next))
+        for (unsigned i = 0; i < PLACES; i++) {
+            uint64_t turn;
+            tn_work_mark mark;
+            CUevent event;
+            if (!read_place(&of->places[i], &turn, block, &mark, &event) || address - block->addr >= block->bytes) continue;
+            if (!is_through(f, block, mark, event)) return 1;
+            end(&of->places[i], turn);
+        }
     return 0;
 }
 
@@ -81,45 +93,60 @@ static int record(pending *p, uint32_t ctx, void *stream)
     return tn_real.cuEventRecord(event, stream) == 0;
 }
 
-/* A free place, one that has had an event of this context before others; of those that are taken, one whose block is through. */
-static pending *claim(const tn_hook_frame *f, uint32_t ctx, uint64_t *turn)
+/* A free place of the part whose event, if it has had one, is of this context; in the second round also one whose block has been waited for. */
+static pending *claim_in(part *of, uint32_t ctx, uint64_t *turn)
 {
-    for (int round = 0; round < 3; round++)
-        for (unsigned i = 0; i < PENDING; i++) {
-            pending *p = &places[i];
+    for (int round = 0; round < 2; round++)
+        for (unsigned i = 0; i < PLACES; i++) {
+            pending *p = &of->places[i];
             uint64_t now = atomic_load(&p->turn);
-            uint32_t of = atomic_load(&p->ctx);
+            uint32_t event_of = atomic_load(&p->ctx);
             tn_entry block;
             tn_work_mark mark;
             CUevent event;
-            if (round == 2 && read(p, &now, &block, &mark, &event) && is_through(f, &block, mark, event)) {
+            if (event_of && event_of != ctx) continue;
+            if (round && read_place(p, &now, &block, &mark, &event) && is_covered(&block, mark)) {
                 end(p, now);
                 now = atomic_load(&p->turn);
             }
-            if (state_of(now) != FREE || (of && of != ctx) || (round == 0 && of != ctx)) continue;
+            if (state_of(now) != FREE) continue;
             *turn = (now & ~(uint64_t)3) + CLAIMED;
             if (atomic_compare_exchange_strong(&p->turn, &now, *turn)) return p;
         }
     return NULL;
 }
 
+static pending *claim(uint32_t ctx, uint64_t *turn)
+{
+    for (part *of = &first;;) {
+        pending *p = claim_in(of, ctx, turn);
+        if (p) return p;
+        part *next = atomic_load(&of->next);
+        if (!next) {
+            part *made = tn_pages(sizeof *made);
+            if (!made) return NULL;
+            if (atomic_compare_exchange_strong(&of->next, &next, made)) next = made;
+            else tn_pages_free(made, sizeof *made);
+        }
+        of = next;
+    }
+}
+
 static void say_forgotten(void)
 {
     static _Atomic int said;
     if (!atomic_exchange(&said, 1))
-        tn_coverage(TN_COV_NOTE, "a served plain block, freed in the order of a stream, was unknown at once: more of them waited for their streams than are kept, "
-                                 "or no event could be recorded");
+        tn_coverage(TN_COV_NOTE, "a served plain block, freed in the order of a stream, was unknown at once: no event could be recorded behind it");
 }
 
 void tn_serve_pending_add(tn_hook_frame *f, const tn_entry *block, void *stream, tn_work_mark mark)
 {
     uint64_t turn, words[WORDS];
     CUcontext of = NULL, current = NULL, popped;
-    tn_work work = tn_marks_work_table(tn_serving_marks, block->ctx);
-    if (work.table->done(work.self, mark)) return; /* nothing is before it in the stream */
+    if (is_covered(block, mark)) return; /* nothing is before it in the stream */
     uint32_t ctx = tn_context_of_stream(f, stream).number;
     if (!stream) stream = f->ptds ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
-    pending *p = ctx && tn_real.cuEventCreate && tn_real.cuEventRecord && tn_real.cuEventQuery ? claim(f, ctx, &turn) : NULL;
+    pending *p = ctx && tn_real.cuEventCreate && tn_real.cuEventRecord && tn_real.cuEventQuery ? claim(ctx, &turn) : NULL;
     if (!p) {
         say_forgotten();
         return;
@@ -145,15 +172,16 @@ void tn_serve_pending_add(tn_hook_frame *f, const tn_entry *block, void *stream,
 
 void tn_serve_pending_context_ended(uint32_t ctx)
 {
-    for (unsigned i = 0; ctx && i < PENDING; i++) {
-        pending *p = &places[i];
-        tn_entry block;
-        tn_work_mark mark;
-        CUevent event;
-        uint64_t turn;
-        if (read(p, &turn, &block, &mark, &event) && (block.ctx == ctx || atomic_load(&p->ctx) == ctx)) end(p, turn);
-        if (atomic_load(&p->ctx) != ctx) continue;
-        atomic_store(&p->event, NULL);
-        atomic_store(&p->ctx, 0);
-    }
+    for (part *of = &first; ctx && of; of = atomic_load(&of->next))
+        for (unsigned i = 0; i < PLACES; i++) {
+            pending *p = &of->places[i];
+            tn_entry block;
+            tn_work_mark mark;
+            CUevent event;
+            uint64_t turn;
+            if (read_place(p, &turn, &block, &mark, &event) && (block.ctx == ctx || atomic_load(&p->ctx) == ctx)) end(p, turn);
+            if (atomic_load(&p->ctx) != ctx) continue;
+            atomic_store(&p->event, NULL);
+            atomic_store(&p->ctx, 0);
+        }
 }

@@ -7,6 +7,7 @@
 
 #define BYTES ((size_t)512)
 #define WARM 100
+#define MANY 300
 
 static CUdeviceptr gone, live;
 static unsigned char host[4096];
@@ -54,6 +55,8 @@ static void linear(void)
 	obs_code("Peer.dst", cuMemcpyPeer(gone, context, live, context, 16));
 	obs_code("Peer.src", cuMemcpyPeer(live, context, gone, context, 16));
 	obs_code("PeerAsync", cuMemcpyPeerAsync(gone, context, live, context, 16, s));
+	obs_code("WriteValue32", cuStreamWriteValue32(s, gone, 1, 0));
+	obs_code("WaitValue64", cuStreamWaitValue64(s, gone + 8, 0, CU_STREAM_WAIT_VALUE_GEQ));
 	/* From a live block on into the one behind it. */
 	obs_code("across.HtoD", cuMemcpyHtoD(live + BYTES - 8, host, 16));
 	obs_code("across.DtoH", cuMemcpyDtoH(host, live + BYTES - 8, 16));
@@ -168,11 +171,29 @@ static void state(const char *name, void *p)
 	obs(key, "%d,%d", (int)cuMemcpyDtoHAsync(host, device(p), 16, other), (int)cudaStreamSynchronize(other));
 }
 
+/* More of them at once than anybody would expect. */
+static void many(void)
+{
+	static void *p[MANY];
+	int code = 0, known = 0, left = 0;
+	for (int i = 0; i < MANY; i++)
+		code |= (int)cudaMalloc(&p[i], 512);
+	code |= obs_spin(spin, s, 600);
+	for (int i = 0; i < MANY; i++)
+		code |= (int)cudaFreeAsync(p[i], s);
+	for (int i = 0; i < MANY; i++)
+		known += type_of(p[i]) == cudaMemoryTypeDevice;
+	obs_last("pending.many", code | (int)cudaStreamSynchronize(s));
+	for (int i = 0; i < MANY; i++)
+		left += type_of(p[i]) == cudaMemoryTypeDevice;
+	obs("pending.many.known", "%d,%d", known, left);
+}
+
 /* Plain blocks that are freed in the order of a stream that is busy. */
 static void pending(void)
 {
 	void *a, *b, *ordered;
-	struct timespec second = {1, 0};
+	struct timespec while_idle = {0, 600000000};
 	int code = (int)cudaMalloc(&a, 5000) | (int)cudaMalloc(&b, 5000) | (int)cudaMemset(a, 1, 5000) | (int)cudaMemset(b, 1, 5000);
 	obs_last("pending", code | (int)cudaDeviceSynchronize());
 	state("pending.before", a);
@@ -182,8 +203,9 @@ static void pending(void)
 	state("pending.passed", a);
 	obs_last("pending.free.b", obs_spin(spin, s, 100) | (int)cudaFreeAsync(b, s));
 	state("pending.not_passed.b", b);
-	nanosleep(&second, NULL);
+	nanosleep(&while_idle, NULL);
 	state("pending.passed_unwaited", b);
+	many();
 	obs_last("ordered", (int)cudaMallocAsync(&ordered, 5000, s) | (int)cudaMemsetAsync(ordered, 1, 5000, s) | (int)cudaStreamSynchronize(s));
 	obs_last("ordered.free", (int)cudaFreeAsync(ordered, s) | (int)cudaStreamSynchronize(s));
 	state("ordered.passed", ordered);

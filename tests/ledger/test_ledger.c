@@ -232,6 +232,33 @@ START_TEST(random_operations_agree_with_the_model)
 }
 END_TEST
 
+/* Of a block that is found is kept what tells whether it is still that one, written or not. */
+START_TEST(a_block_that_was_found_is_known_until_it_changes)
+{
+    tn_entry e;
+    tn_written w = {0}, none = {0};
+    insert(TN_SPACE_ADDRESS, 0x40000, 1000);
+    ck_assert_int_eq(tn_ledger_is_written(&none, 0x40000), 0);
+    ck_assert_int_eq(tn_ledger_find_at(TN_SPACE_ADDRESS, 0x40000 + 1000, &e, &w), 0);
+    ck_assert_int_eq(tn_ledger_find_at(TN_SPACE_ADDRESS, 0x40000 + 999, &e, &w), 1);
+    ck_same(&e, 0x40000, 1000);
+    ck_assert_uint_eq(w.start, 0x40000);
+    ck_assert_uint_eq(w.bytes, 1000);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000), 1);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000 + 999), 1);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000 + 1000), 0);
+    ck_assert_int_eq(tn_ledger_mark_write(0x40000, TN_WRITE_H2D, &e), 1);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000), 0); /* to be found again, as one that is written */
+    ck_assert_int_eq(tn_ledger_find_at(TN_SPACE_ADDRESS, 0x40000, &e, &w), 1);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000), 1);
+    ck_assert_int_eq(tn_ledger_remove(TN_SPACE_ADDRESS, 0x40000, NULL), 1);
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000), 0);
+    insert(TN_SPACE_ADDRESS, 0x40000, 1000); /* in the same place, and another life */
+    ck_assert_int_eq(tn_ledger_is_written(&w, 0x40000), 0);
+    ck_assert_int_eq(tn_ledger_remove(TN_SPACE_ADDRESS, 0x40000, NULL), 1);
+}
+END_TEST
+
 static int odd_context(const tn_entry *e, void *arg)
 {
     (void)arg;
@@ -452,6 +479,7 @@ int main(void)
     tcase_add_test(c, a_start_seen_again_replaces);
     tcase_add_test(c, the_first_write_is_told_once);
     tcase_add_test(c, random_operations_agree_with_the_model);
+    tcase_add_test(c, a_block_that_was_found_is_known_until_it_changes);
     tcase_add_test(c, a_sweep_takes_all_of_a_context_and_nothing_else);
     if (!SHADOW_MEMORY)
         tcase_add_test(c, memory_follows_the_number_of_blocks);
