@@ -45,12 +45,11 @@ static int read_place(pending *p, uint64_t *turn, tn_entry *block, tn_work_mark 
     uint64_t words[WORDS];
     *turn = atomic_load(&p->turn);
     if (state_of(*turn) != PENDS) return 0;
-    for (unsigned i = 0; i < WORDS; i++) words[i] = atomic_load_explicit(&p->words[i], memory_order_relaxed);
-    mark->queue = atomic_load_explicit(&p->queue, memory_order_relaxed);
-    mark->sequence = atomic_load_explicit(&p->sequence, memory_order_relaxed);
-    *event = atomic_load_explicit(&p->event, memory_order_relaxed);
+    for (unsigned i = 0; i < WORDS; i++) words[i] = atomic_load_explicit(&p->words[i], memory_order_acquire);
+    mark->queue = atomic_load_explicit(&p->queue, memory_order_acquire);
+    mark->sequence = atomic_load_explicit(&p->sequence, memory_order_acquire);
+    *event = atomic_load_explicit(&p->event, memory_order_acquire);
     memcpy(block, words, sizeof *block);
-    atomic_thread_fence(memory_order_acquire);
     return atomic_load(&p->turn) == *turn;
 }
 
