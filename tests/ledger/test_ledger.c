@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ledger/journal_format.h"
 #include "ledger/ledger.h"
 
 static void begin(void)
