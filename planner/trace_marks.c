@@ -9,7 +9,12 @@
  * for longer than they are and never for shorter. */
 #define SPANS_MAX 1024u
 
+/* A stream remembers at most this many joins; older ones are forgotten first, with the same effect. */
+#define JOINS_MAX 1024u
+
 typedef struct span { uint64_t first, last; } span;
+typedef struct join { uint64_t at, upto; uint32_t from; } join;
+typedef struct target { uint32_t stream; uint64_t upto; } target;
 typedef struct freed { uint64_t stamp; uint32_t block; } freed;
 
 typedef struct queue { /* head to count; what lies before head is done with */
@@ -25,6 +30,8 @@ typedef struct stream {
     uint8_t dirty;
     uint64_t covered;    /* done up to here */
     queue queue;         /* stream-ordered blocks freed on it */
+    join *joins;         /* not yet covered, by rising `at` */
+    uint32_t join_head, join_count, join_room;
 } stream;
 
 typedef struct context {
@@ -41,6 +48,8 @@ struct tn_marks {
     size_t context_count;
     uint32_t first_dirty; /* context; NONE: none */
     size_t numbers;     /* one beyond these comes from damage */
+    target *targets;    /* streams that a wait has still to cover */
+    size_t target_count, target_room;
     tn_marks_clean clean;
     void *user;
 };
@@ -66,7 +75,9 @@ void tn_marks_free(tn_marks *m)
     for (size_t i = 0; i < m->stream_count; i++) {
         free(m->streams[i].spans);
         free(m->streams[i].queue.at);
+        free(m->streams[i].joins);
     }
+    free(m->targets);
     for (size_t i = 0; i < m->context_count; i++)
         free(m->contexts[i].queue.at);
     free(m->streams);
@@ -248,17 +259,65 @@ tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t la
 
 /* ---- waits ---- */
 
-static void cover(tn_marks *m, stream *s, uint64_t upto)
+tn_error tn_marks_join(tn_marks *m, uint32_t to, uint64_t at, uint32_t from, uint64_t upto)
 {
+    stream *s;
+    tn_error e = to && from ? stream_of(m, from, &s) : TN_OK;
+    if (e == TN_OK && to && from)
+        e = stream_of(m, to, &s);
+    if (e != TN_OK || !to || !from || to == from || upto <= m->streams[from].covered)
+        return e;
+    if (s->join_count > s->join_head && s->joins[s->join_count - 1].from == from && s->joins[s->join_count - 1].upto == upto)
+        return TN_OK;
+    if (s->join_count - s->join_head >= JOINS_MAX)
+        s->join_head++;
+    if (s->join_count == s->join_room && s->join_head > 0) {
+        memmove(s->joins, s->joins + s->join_head, (s->join_count - s->join_head) * sizeof(join));
+        s->join_count -= s->join_head;
+        s->join_head = 0;
+    }
+    if (s->join_count == s->join_room) {
+        uint32_t room = s->join_room ? s->join_room * 2 : 4;
+        join *grown = realloc(s->joins, room * sizeof(join));
+        if (!grown)
+            return TN_E_NOMEM;
+        s->joins = grown;
+        s->join_room = room;
+    }
+    s->joins[s->join_count++] = (join){.at = at, .upto = upto, .from = from};
+    return TN_OK;
+}
+
+static tn_error aim(tn_marks *m, uint32_t stream, uint64_t upto)
+{
+    if (m->target_count == m->target_room) {
+        size_t room = m->target_room ? m->target_room * 2 : 16;
+        target *grown = realloc(m->targets, room * sizeof(target));
+        if (!grown)
+            return TN_E_NOMEM;
+        m->targets = grown;
+        m->target_room = room;
+    }
+    m->targets[m->target_count++] = (target){.stream = stream, .upto = upto};
+    return TN_OK;
+}
+
+/* What the stream had waited for when what is covered was enqueued is done too. */
+static tn_error cover(tn_marks *m, stream *s, uint64_t upto)
+{
+    tn_error e = TN_OK;
     if (upto <= s->covered)
-        return;
+        return TN_OK;
     s->covered = upto;
     while (s->head < s->count && s->spans[s->head].last <= upto)
         s->head++;
     /* Of a span that was begun before and went on behind, the rest may have been enqueued right behind. */
     if (s->head < s->count && s->spans[s->head].first <= upto)
         s->spans[s->head].first = upto + 1;
+    for (; e == TN_OK && s->join_head < s->join_count && s->joins[s->join_head].at <= upto; s->join_head++)
+        e = aim(m, s->joins[s->join_head].from, s->joins[s->join_head].upto);
     queue_clean(m, &s->queue, upto == UINT64_MAX ? upto : upto + 1);
+    return e;
 }
 
 static void settle(tn_marks *m, context *c)
@@ -267,6 +326,26 @@ static void settle(tn_marks *m, context *c)
         queue_clean(m, &c->queue, oldest_of(m, c));
     if (m->contexts[0].queue.head < m->contexts[0].queue.count)
         queue_clean(m, &m->contexts[0].queue, oldest_anywhere(m));
+}
+
+/* Covers what is aimed at, and what that leads to. */
+static tn_error cover_targets(tn_marks *m)
+{
+    tn_error e = TN_OK;
+    while (e == TN_OK && m->target_count > 0) {
+        target t = m->targets[--m->target_count];
+        stream *s = &m->streams[t.stream];
+        context *c;
+        if (t.upto <= s->covered)
+            continue;
+        e = context_of(m, s->ctx, &c);
+        if (e == TN_OK)
+            e = cover(m, s, t.upto);
+        if (e == TN_OK)
+            settle(m, c);
+    }
+    m->target_count = 0;
+    return e;
 }
 
 tn_error tn_marks_wait_stream(tn_marks *m, uint32_t number, uint64_t upto)
@@ -278,22 +357,22 @@ tn_error tn_marks_wait_stream(tn_marks *m, uint32_t number, uint64_t upto)
         e = context_of(m, s->ctx, &c);
     if (e != TN_OK || number == 0)
         return e;
-    cover(m, s, upto);
+    e = cover(m, s, upto);
     settle(m, c);
-    return TN_OK;
+    return e == TN_OK ? cover_targets(m) : e;
 }
 
 tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto)
 {
     context *c;
     tn_error e = context_of(m, ctx, &c);
+    for (uint32_t i = e == TN_OK ? c->first_dirty : 0; i && e == TN_OK; i = m->streams[i].next_dirty)
+        e = cover(m, &m->streams[i], upto);
     if (e != TN_OK)
         return e;
-    for (uint32_t i = c->first_dirty; i; i = m->streams[i].next_dirty)
-        cover(m, &m->streams[i], upto);
     oldest_of(m, c); /* so that what has nothing left is not looked at again */
     settle(m, c);
-    return TN_OK;
+    return cover_targets(m);
 }
 
 tn_error tn_marks_context_gone(tn_marks *m, uint32_t ctx, uint64_t stamp)

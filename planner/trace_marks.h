@@ -1,6 +1,6 @@
 /* Which work the program had waited for, kept while a journal is replayed: when may a freed block's memory serve another one? Work is marked
- * where it was enqueued; a wait covers the marks of its target up to the moment at which it began; a freed block is clean once nothing older
- * than its free is uncovered. A tn_marks belongs to one replay and one thread. Stamps rise from call to call as the journal's do. */
+ * where it was enqueued; a wait covers the marks of its target up to the moment at which it began, and with them what that target had itself to
+ * wait for on the device; a freed block is clean once nothing older than its free is uncovered. A tn_marks belongs to one replay and one thread. Stamps rise from call to call as the journal's do. */
 #ifndef TENURE_PLANNER_TRACE_MARKS_H
 #define TENURE_PLANNER_TRACE_MARKS_H
 
@@ -22,6 +22,8 @@ void tn_marks_free(tn_marks *m);
 TN_MUST_USE tn_error tn_marks_stream(tn_marks *m, uint32_t stream, uint32_t ctx);
 /* Work was enqueued, first and last at these stamps. */
 TN_MUST_USE tn_error tn_marks_work(tn_marks *m, uint32_t stream, uint64_t first, uint64_t last);
+/* What is enqueued on `to` from `at` on waits on the device for what was enqueued on `from` up to `upto`. */
+TN_MUST_USE tn_error tn_marks_join(tn_marks *m, uint32_t to, uint64_t at, uint32_t from, uint64_t upto);
 /* A wait for all of a context's streams, for one stream: what was enqueued up to `upto` is done. */
 TN_MUST_USE tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto);
 TN_MUST_USE tn_error tn_marks_wait_stream(tn_marks *m, uint32_t stream, uint64_t upto);

@@ -214,6 +214,7 @@ static void take_stream_wait(tn_replay *r)
         r->error = TN_E_NOMEM;
     else
         *j = (tn_trace_join){.at = r->at, .to = r->e->stream, .from = from->stream, .upto = from->at};
+    tn_replay_check(r, tn_marks_join(r->marks, r->e->stream, r->e->tsc, from->stream, from->stamp));
 }
 
 static void take_wait(tn_replay *r)

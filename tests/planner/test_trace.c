@@ -109,6 +109,67 @@ START_TEST(an_event_wait_covers_its_stream_up_to_the_record)
 }
 END_TEST
 
+START_TEST(a_wait_covers_what_its_stream_had_waited_for)
+{
+    take(&p, DEVICE, 1, A, 4096);
+    work(&p, 1); /* a copy */
+    record_event(&p, 0xe, 1);
+    join(&p, 0xe, 2); /* 4 */
+    work(&p, 2);
+    give(&p, DEVICE, A); /* 6 */
+    record_event(&p, 0xf, 2);
+    take(&p, DEVICE, 1, B, 4096);
+    work(&p, 1);
+    give(&p, DEVICE, B); /* 10: behind the record */
+    join(&p, 0xf, 3);
+    wait_stream(&p, 3); /* 12: by way of 2 it covers 1, up to the first record */
+    wait_stream(&p, 2); /* 13 */
+    wait_stream(&p, 1); /* 14 */
+    read_trace();
+    ck_assert_uint_eq(life(t, 0)->clean, 12);
+    ck_assert_uint_eq(life(t, 1)->clean, 14);
+}
+END_TEST
+
+START_TEST(a_wait_begun_before_the_join_covers_nothing_of_it)
+{
+    take(&p, DEVICE, 1, A, 4096);
+    work(&p, 1);
+    work(&p, 2);
+    record_event(&p, 0xd, 2); /* 4 */
+    record_event(&p, 0xe, 1);
+    join(&p, 0xe, 2); /* 6 */
+    give(&p, DEVICE, A);
+    wait_event(&p, 0xd); /* 8: the stream as it was before it joined */
+    other(&p, (tn_event){.type = TN_EV_WAIT, .kind = TN_WAIT_STREAM, .stream = 2, .aux = JM_START + 4});
+    wait_stream(&p, 2); /* 10 */
+    read_trace();
+    ck_assert_uint_eq(life(t, 0)->clean, 10);
+}
+END_TEST
+
+START_TEST(joins_that_nobody_waits_for_are_forgotten_and_rings_end)
+{
+    for (int i = 0; i < 3000; i++) {
+        work(&p, 1);
+        record_event(&p, 0xe, 1);
+        join(&p, 0xe, 2);
+        work(&p, 2);
+        record_event(&p, 0xf, 2);
+        join(&p, 0xf, 1);
+    }
+    take(&p, DEVICE, 1, A, 4096);
+    work(&p, 1);
+    record_event(&p, 0xe, 1);
+    join(&p, 0xe, 2);
+    give(&p, DEVICE, A);
+    uint64_t before = p.at;
+    wait_stream(&p, 2);
+    read_trace();
+    ck_assert_uint_eq(life(t, 0)->clean, before);
+}
+END_TEST
+
 START_TEST(the_wait_of_a_free_that_may_be_placed_counts_for_nothing)
 {
     take(&p, DEVICE, 1, A, 4096);
@@ -461,6 +522,9 @@ int main(void)
     tcase_add_test(c, pinned_memory_is_in_use_by_every_context);
     tcase_add_test(c, a_served_block_is_as_it_would_have_been);
     tcase_add_test(c, a_stream_ordered_block_is_clean_when_its_stream_is);
+    tcase_add_test(c, a_wait_covers_what_its_stream_had_waited_for);
+    tcase_add_test(c, a_wait_begun_before_the_join_covers_nothing_of_it);
+    tcase_add_test(c, joins_that_nobody_waits_for_are_forgotten_and_rings_end);
     tcase_add_test(c, joins_say_which_stream_waited_for_what);
     tcase_add_test(c, a_plain_block_freed_in_stream_order_waits_for_that_stream);
     tcase_add_test(c, a_reset_ends_what_is_not_stream_ordered);
