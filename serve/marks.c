@@ -94,6 +94,12 @@ static inline bool is_uncovered(const tn_marks_place *p, uint64_t base, uint64_t
     return *last >= covered;
 }
 
+/* The same, joins too. */
+static inline bool is_uncovered_in_order(const tn_marks *m, const tn_marks_place *p, uint64_t base)
+{
+    return tn_marks_last_in_order(m, p) >= tn_marks_greater(tn_marks_read(&p->covered), base);
+}
+
 /* Up to where context waits cover the owner of a place. */
 static inline uint64_t base_of(const tn_marks *m, uint64_t key) { return tn_marks_covered_context(m, tn_marks_queue_context(key)); }
 
@@ -172,7 +178,7 @@ tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream)
     uint32_t legacy = what & TN_MARKS_NONBLOCKING ? 0 : atomic_load_explicit(&c->legacy, memory_order_acquire);
     uint64_t covered = legacy ? tn_marks_greater(tn_marks_read(&m->places[legacy - 1].covered), tn_marks_covered_context(m, ctx)) : 0;
     if (legacy && tn_marks_greater(tn_marks_last(&m->places[legacy - 1]), tn_marks_read(&c->touched)) >= covered) return wide(m, ctx, stream);
-    uint64_t last = tn_marks_last(p);
+    uint64_t last = tn_marks_last_in_order(m, p);
     return last ? (tn_work_mark){key, last} : (tn_work_mark){0};
 }
 
@@ -182,11 +188,11 @@ static bool is_all_covered(const tn_marks *m, uint32_t ctx, uint64_t sequence)
     uint32_t used = atomic_load_explicit(&m->used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
         const tn_marks_place *p = &m->places[i];
-        uint64_t key = tn_marks_read(&p->key), last;
+        uint64_t key = tn_marks_read(&p->key);
         uint32_t of = tn_marks_queue_context(key);
         if (!key || !(ctx == TN_MARKS_EVERYWHERE || of == ctx || of == 0)) continue;
         uint64_t base = base_of(m, key), covered = tn_marks_greater(tn_marks_read(&p->covered), base);
-        bool is = covered > sequence || !is_uncovered(p, base, &last);
+        bool is = covered > sequence || !is_uncovered_in_order(m, p, base);
         if (tn_marks_read(&p->key) != key) i--;
         else if (!is) return false;
     }
@@ -208,9 +214,9 @@ static bool is_wide_done(tn_marks *m, tn_work_mark mark)
     if (tn_marks_read(&c->settled) >= mark.sequence) return true;
     /* Mostly it is the stream's own work that is not done. */
     const tn_marks_place *p = stream ? tn_marks_find(m, stream) : NULL;
-    uint64_t key = p ? tn_marks_read(&p->key) : 0, last;
+    uint64_t key = p ? tn_marks_read(&p->key) : 0;
     if ((uint32_t)key == stream && key && tn_marks_read(&p->covered) <= mark.sequence && base_of(m, key) <= mark.sequence &&
-        is_uncovered(p, base_of(m, key), &last) && tn_marks_read(&p->key) == key)
+        is_uncovered_in_order(m, p, base_of(m, key)) && tn_marks_read(&p->key) == key)
         return false;
     if (!is_all_covered(m, ctx, mark.sequence)) return false;
     tn_marks_raise(&c->settled, mark.sequence);

@@ -81,7 +81,8 @@ void tn_marks_event_destroyed(tn_marks *m, uint64_t event);
 void tn_marks_events_end(tn_marks *m);
 
 /* `stream` (0: every one of context `ctx`) waits for `event` on the device: what it is given from now on is ordered after what the event
- * covers. Also work by itself: the stream has not come so far before that is done. Stamps of before and after the call. */
+ * covers. For blocks given back in the stream's order it is work by itself: the stream has not come so far before that is done. For plain
+ * ones it is so where what the event covers is of another context, or not known. Stamps of before and after the call. */
 void tn_marks_joined(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t event, uint64_t begun, uint64_t stamp);
 
 /* The stream ends: what it still has goes on, and only a context wait covers it from now on. */

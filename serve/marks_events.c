@@ -41,10 +41,16 @@ static tn_marks_pair *room_for(const tn_marks *m, tn_marks_joins *j, uint32_t st
     return oldest;
 }
 
+/* The stream has joined: for a block that is given back in its order that is as good as work. For a plain one it is none as long as what the stream
+ * waits for is of the same context, whose marks it has to wait for anyway. */
 static void add_joins(tn_marks *m, tn_marks_place *p, uint32_t stream, const tn_marks_pair *pairs, uint32_t count, uint64_t stamp)
 {
     tn_marks_joins *j = tn_marks_joins_of(m, p);
     tn_marks_hold(&j->held);
+    if ((uint32_t)tn_marks_read(&p->key) == stream) {
+        tn_marks_raise(&j->joined, stamp);
+        atomic_fetch_or_explicit(&p->what, TN_MARKS_JOINED, memory_order_release);
+    }
     for (uint32_t i = 0; (uint32_t)tn_marks_read(&p->key) == stream && i < count; i++) {
         if (pairs[i].stream == stream || tn_marks_is_covered(m, pairs[i].stream, pairs[i].upto)) continue;
         tn_marks_pair *to = room_for(m, j, pairs[i].stream);
@@ -180,6 +186,14 @@ void tn_marks_waited_event(tn_marks *m, uint64_t event, uint64_t begun)
     for (uint32_t i = 0; i < count; i++) tn_marks_cover(m, pairs[i].stream, pairs[i].upto);
 }
 
+static bool is_of_its_context(const tn_marks *m, const tn_marks_place *p, uint32_t stream)
+{
+    const tn_marks_place *other = tn_marks_find(m, stream);
+    uint64_t key = other ? tn_marks_read(&other->key) : 0;
+    uint32_t ctx = tn_marks_queue_context(key);
+    return (uint32_t)key == stream && ctx && ctx == tn_marks_queue_context(tn_marks_read(&p->key));
+}
+
 void tn_marks_joined(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t event, uint64_t begun, uint64_t stamp)
 {
     tn_marks_pair pairs[1 + TN_MARKS_PAIRS];
@@ -189,7 +203,13 @@ void tn_marks_joined(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t event,
         tn_marks_touch(m, tn_marks_find(m, stream), stamp);
         return;
     }
-    tn_marks_work(m, ctx, stream, stamp);
-    tn_marks_place *p = count ? tn_marks_find(m, stream) : NULL;
-    if (p) add_joins(m, p, stream, pairs, count, stamp);
+    tn_marks_place *p = stream ? tn_marks_place_of(m, ctx, stream, 0) : NULL;
+    if (!p) {
+        tn_marks_loosen(m, ctx, stamp);
+        return;
+    }
+    /* A plain block that the other context's work uses is freed when this context's is done, and that is not before the other's. */
+    if (!count || !is_of_its_context(m, p, pairs[0].stream)) tn_marks_work(m, ctx, stream, stamp);
+    add_joins(m, p, stream, pairs, count, stamp);
+    tn_marks_touch(m, p, stamp);
 }

@@ -155,6 +155,7 @@ static void reset(tn_marks *m, tn_marks_place *p, unsigned what)
     store(&p->thread[1], 0);
     atomic_store_explicit(&p->what, what, memory_order_relaxed);
     atomic_store_explicit(&j->count, 0, memory_order_relaxed);
+    store(&j->joined, 0);
 }
 
 tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, unsigned what)
@@ -196,7 +197,7 @@ static void leave(tn_marks *m, tn_marks_place *p)
     store(&e->stream, 0);
     store(&e->covered, covered);
     store(&e->stream, stream);
-    last = tn_marks_last(p);
+    last = tn_marks_last_in_order(m, p);
     if (last >= covered) tn_marks_loosen(m, ctx, last);
     atomic_fetch_add_explicit(&m->left_ever, 1, memory_order_release);
     store(&p->key, 0);

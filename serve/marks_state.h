@@ -43,11 +43,13 @@ typedef struct tn_marks_place {
     _Atomic uint64_t thread[2];
     _Atomic uint32_t what;              /* TN_MARKS_* */
 } tn_marks_place;
+#define TN_MARKS_JOINED ((uint32_t)1 << 31) /* in `what`: its `joined` is set */
 _Static_assert(sizeof(tn_marks_place) == 64, "a stream's place is one line");
 
 typedef struct tn_marks_joins {
     _Alignas(64) _Atomic uint32_t held;
     _Atomic uint32_t count;
+    _Atomic uint64_t joined; /* stamp of the last join. It uses no memory, but the stream has not come further before what it waits for is done */
     tn_marks_pair pairs[TN_MARKS_PAIRS];
 } tn_marks_joins;
 
@@ -158,6 +160,14 @@ static inline uint64_t tn_marks_covered_context(const tn_marks *m, uint32_t ctx)
 static inline uint64_t tn_marks_last(const tn_marks_place *p)
 {
     return tn_marks_greater(tn_marks_greater(tn_marks_read(&p->last[0]), tn_marks_read(&p->last[1])), tn_marks_read(&p->last_of_others));
+}
+
+/* The same, of its last join too: so far must the stream have come before a block is clean that was given back in its order. */
+static inline uint64_t tn_marks_last_in_order(const tn_marks *m, const tn_marks_place *p)
+{
+    uint64_t last = tn_marks_last(p);
+    if (!(atomic_load_explicit(&p->what, memory_order_acquire) & TN_MARKS_JOINED)) return last;
+    return tn_marks_greater(last, tn_marks_read(&tn_marks_joins_of(m, p)->joined));
 }
 
 /* Work of it has no place. */

@@ -246,7 +246,7 @@ START_TEST(a_join_before_the_record_had_ended_orders_nothing)
 }
 END_TEST
 
-START_TEST(a_join_is_work_of_its_stream)
+START_TEST(a_join_is_work_in_the_order_of_its_stream)
 {
     tn_work_mark four = work(4);
     tn_marks_waited_stream(m, 4, tick());
@@ -256,10 +256,63 @@ START_TEST(a_join_is_work_of_its_stream)
     join(m, 1, 4, E);
     four = tn_marks_of_stream(m, 4); /* a block that stream 3 uses may be given back here */
     ck_assert(!is_done(m, four));
-    ck_assert_uint_eq(uncovered(m, 1).count, 2);
+    ck_assert_uint_eq(uncovered(m, 1).count, 1); /* that of stream 3 */
     tn_marks_stream(m, 1, 5, TN_MARKS_NONBLOCKING);
     join(m, 1, 5, F); /* also when nothing is known of the event */
     ck_assert(!is_done(m, tn_marks_of_stream(m, 5)));
+}
+END_TEST
+
+/* Copies on 3 that 4 waits for; 3 waits for 4 in turn, before it may write again; then 4 is waited for. */
+START_TEST(a_join_keeps_no_plain_block_unclean)
+{
+    work(3);
+    record(m, E, 3);
+    join(m, 1, 4, E);
+    work(4);
+    record(m, F, 4);
+    work(4);
+    join(m, 1, 3, F);
+    ck_assert_uint_eq(uncovered(m, 1).count, 2);
+    tn_work_mark three = tn_marks_of_stream(m, 3);
+    tn_marks_waited_stream(m, 4, tick());
+    ck_assert_uint_eq(uncovered(m, 1).count, 0);
+    ck_assert(!is_done(m, three)); /* nobody has waited for 3 to come so far */
+    tn_marks_waited_stream(m, 3, tick());
+    ck_assert(is_done(m, three));
+}
+END_TEST
+
+/* The free of a plain block waits for its own context, which waits for the other one's work: that may use the block, by peer access. */
+START_TEST(a_join_with_another_context_is_work_for_plain_blocks_too)
+{
+    tn_marks_stream(m, 2, 6, TN_MARKS_NONBLOCKING);
+    tn_marks_work(m, 2, 6, tick());
+    record(m, E, 6);
+    join(m, 1, 4, E);
+    ck_assert_uint_eq(uncovered(m, 1).count, 1);
+    tn_marks_waited_stream(m, 4, tick());
+    ck_assert_uint_eq(uncovered(m, 1).count, 0);
+    ck_assert_uint_eq(uncovered(m, 2).count, 0);
+    join(m, 1, 4, F); /* nothing is known of it */
+    ck_assert_uint_eq(uncovered(m, 1).count, 1);
+}
+END_TEST
+
+START_TEST(a_stream_that_ends_behind_a_join_leaves_that)
+{
+    work(3);
+    record(m, E, 3);
+    tn_marks_stream(m, 1, 4, TN_MARKS_NONBLOCKING);
+    join(m, 1, 4, E);
+    tn_work_mark four = tn_marks_of_stream(m, 4);
+    tn_marks_stream_ended(m, 4);
+    tn_marks_waited_stream(m, 3, tick());
+    ck_assert(!is_done(m, four));
+    ck_assert_uint_eq(uncovered(m, 1).count, 1); /* of the context */
+    tn_marks_waited_context(m, 1, tick());
+    ck_assert(is_done(m, four));
+    ck_assert_uint_eq(uncovered(m, 1).count, 0);
 }
 END_TEST
 
@@ -424,7 +477,10 @@ int main(void)
     tcase_add_test(t, when_events_have_ended_none_covers_anything);
     tcase_add_test(t, a_stream_that_has_joined_comes_after_what_the_event_covers);
     tcase_add_test(t, a_join_before_the_record_had_ended_orders_nothing);
-    tcase_add_test(t, a_join_is_work_of_its_stream);
+    tcase_add_test(t, a_join_is_work_in_the_order_of_its_stream);
+    tcase_add_test(t, a_join_keeps_no_plain_block_unclean);
+    tcase_add_test(t, a_join_with_another_context_is_work_for_plain_blocks_too);
+    tcase_add_test(t, a_stream_that_ends_behind_a_join_leaves_that);
     tcase_add_test(t, a_join_with_what_is_done_is_no_work);
     tcase_add_test(t, a_wait_for_a_stream_covers_what_it_had_joined_before);
     tcase_add_test(t, an_event_takes_along_what_its_stream_had_joined_before);

@@ -48,7 +48,13 @@ mutant destroyed_event_kept $events 's/^        e->count = 0;$//; s/^        if 
 mutant destroyed_event_leaves_while_recorded $events 's/^        if \(!e->flying\) atomic_store/        atomic_store/' test_marks_events
 mutant wait_before_the_record $events 's/e->since < begun && /1 \&\& /' test_marks_events
 mutant ended_events_count $events 's/ && !atomic_load\(&m->events_end\)\) \{/) {/' test_marks_events
-mutant join_is_no_work $events 's/^    tn_marks_work\(m, ctx, stream, stamp\);//' test_marks_events
+mutant join_is_no_work $events 's/tn_marks_raise\(&j->joined, stamp\);//' test_marks_events
+mutant join_with_another_context_is_none $events 's/if \(!count \|\| !is_of_its_context\(m, p, pairs\[0\]\.stream\)\) .*//' test_marks_events
+mutant join_with_an_unknown_event_is_none $events 's/!count \|\| !is_of/count \&\& !is_of/' test_marks_events
+mutant join_of_one_context_is_work $events 's/if \(!count \|\| !is_of_its_context\(m, p, pairs\[0\]\.stream\)\)//' test_marks_events
+mutant join_is_not_seen $events 's/atomic_fetch_or_explicit\(&p->what, TN_MARKS_JOINED, memory_order_release\);//' test_marks_events
+mutant join_of_an_ended_stream_forgotten serve/marks_places.c 's/last = tn_marks_last_in_order\(m, p\);/last = tn_marks_last(p);/' test_marks_events
+
 mutant record_takes_no_joins_along $events 's/e->count = 1 \+ count;/e->count = 1;/' test_marks_events
 
 places=serve/marks_places.c
