@@ -64,8 +64,9 @@ typedef struct tn_hot {
         void (*_Atomic real)(void); /* NULL: closed */
         _Atomic uint64_t due;       /* from this stamp on the row wants a reading around it */
     } wait[TN_WAITS_COUNT];
+    /* No arena of a tier lies outside; equal: there is none (shim/serve_reach.h). On one line with the copies from the device. */
+    _Alignas(64) _Atomic uint64_t arenas, arenas_end;
     void (*_Atomic copy[TN_COPY_COUNT])(void); /* NULL: closed */
-    _Atomic uint64_t arenas, arenas_end; /* no arena of a tier lies outside; equal: there is none (shim/serve_reach.h) */
     _Atomic int serves;            /* requests that a plan serves may go the short way (shim/serve_short.h) */
     _Atomic int faults;            /* an error was seen after which a context is lost */
     _Atomic uint64_t last_reading; /* stamp of the last reading of a device, by anybody */

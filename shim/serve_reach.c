@@ -13,7 +13,7 @@ static int fits(uint64_t start, uint64_t extent, uint64_t address, uint64_t byte
 }
 
 /* Whether all of it lies in one of the blocks that this thread has lately met. Of memory that is mapped a copy may take several at once. */
-static int is_in_known(const tn_written *known, unsigned count, uint64_t address, uint64_t bytes)
+static inline __attribute__((always_inline)) int is_in_known(const tn_written *known, unsigned count, uint64_t address, uint64_t bytes)
 {
     for (unsigned i = 0; i < count; i++)
         if (tn_ledger_is_written(&known[i], address)) return fits(known[i].start, known[i].bytes, address, bytes);
