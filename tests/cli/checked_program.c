@@ -1,4 +1,5 @@
-/* A driver-level program whose blocks of every family are written past their ends where its argument says so: "overrun". Prints what new and
+/* A driver-level program whose blocks of every family are written past their ends, by a kernel (the driver would refuse a copy), where its argument
+ * says so: "overrun". Prints what new and
  * freed blocks hold; exits with 5 when CUDA answered as it should. "held" keeps a stream busy over a free in its order, so that a free that
  * waited would never return. */
 #define _GNU_SOURCE
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/generator/kernels.h"
 
 static int wrong;
 
@@ -67,6 +70,17 @@ static void device_contents(const char *what, CUdeviceptr p, size_t bytes)
     contents(what, copy, bytes);
 }
 
+/* By a kernel of the current context. */
+static void store(CUdeviceptr p, unsigned char value, unsigned long long bytes, CUstream s)
+{
+    CUmodule module;
+    CUfunction fill;
+    void *arguments[] = {&p, &value, &bytes};
+    WANT(cuModuleLoadData(&module, generator_ptx), 0);
+    WANT(cuModuleGetFunction(&fill, module, "fake_fill"), 0);
+    WANT(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, s, arguments, NULL), 0);
+}
+
 static _Atomic int go;
 static void CUDA_CB hold(void *arg)
 {
@@ -101,7 +115,10 @@ static void elsewhere(int overrun)
     WANT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0);
     WANT(cuCtxSetCurrent(here), 0);
     CUdeviceptr q = take_ordered(3000, s);
-    WANT(cuMemsetD8Async(q, 2, 3000 + (overrun ? 5 : 0), s), 0);
+    WANT(cuMemsetD8Async(q, 2, 3000, s), 0);
+    WANT(cuCtxSetCurrent(other), 0);
+    if (overrun) store(q + 3000, 2, 5, s);
+    WANT(cuCtxSetCurrent(here), 0);
     give_ordered(q, s);
     WANT(cuStreamSynchronize(s), 0);
     give_ordered(take_ordered(3000, s), s);
@@ -127,14 +144,18 @@ int main(int argc, char **argv)
     for (int round = 0; round < 3; round++) {
         /* Room behind 1000 bytes, none behind 1024. */
         CUdeviceptr p = take_plain(1000), full = take_plain(1024);
-        WANT(cuMemsetD8Async(p, 1, 1000 + (overrun && round == 1 ? 7 : 0), s), 0);
-        WANT(cuMemsetD8Async(full, 1, 1024 + (overrun && round == 1 ? 1 : 0), s), 0);
+        WANT(cuMemsetD8Async(p, 1, 1000, s), 0);
+        WANT(cuMemsetD8Async(full, 1, 1024, s), 0);
+        if (overrun && round == 1) {
+            store(p + 1000, 1, 7, s);
+            store(full + 1024, 1, 1, s);
+        }
         give_plain(p);
         give_plain(full);
         CUdeviceptr q = take_ordered(2000, s);
         if (held && round == 1) WANT(cuLaunchHostFunc(s, hold, NULL), 0);
         WANT(cuMemsetD8Async(q, 2, 2000, s), 0);
-        if (overrun && round == 2) WANT(cuMemsetD8Async(q + 2010, 2, 3, s), 0);
+        if (overrun && round == 2) store(q + 2010, 2, 3, s);
         give_ordered(q, s);
         go = 1;
         unsigned char *h = take_pinned(100);
@@ -155,7 +176,7 @@ int main(int argc, char **argv)
     give_ordered(q, s);
     captured(s);
     elsewhere(overrun);
-    if (overrun) WANT(cuMemsetD8(kept + 701, 5, 2), 0);
+    if (overrun) store(kept + 701, 5, 2, s);
     WANT(cuCtxSynchronize(), 0);
     return wrong ? 1 : 5;
 }
