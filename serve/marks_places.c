@@ -153,7 +153,7 @@ static void reset(tn_marks *m, tn_marks_place *p, unsigned what)
     store(&p->last_of_others, 0);
     store(&p->thread[0], 0);
     store(&p->thread[1], 0);
-    atomic_store_explicit(&p->what, what, memory_order_relaxed);
+    atomic_store_explicit(&p->what, what, memory_order_release); /* who sees the new owner's, without its JOINED, sees that the key has changed */
     atomic_store_explicit(&j->count, 0, memory_order_relaxed);
     store(&j->joined, 0);
 }

@@ -204,3 +204,31 @@ CUresult tn_serve_cuMemcpy3DBatchAsync_v2(tn_hook_frame *f, CUresult (*call)(siz
 {
     return first_3d_refused(f, each, count) == count ? call(count, each, flags, stream) : refusal();
 }
+
+/* ---- words of a stream, many in one call: its first address that is refused is given to the driver as one that it does not know, alone */
+
+static uint64_t word_bytes(CUstreamBatchMemOpType type)
+{
+    switch (type) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return 4;
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+CUresult tn_serve_cuStreamBatchMemOp(tn_hook_frame *f, CUresult (*call)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned), CUstream stream, unsigned count,
+                                     CUstreamBatchMemOpParams *each, unsigned flags)
+{
+    for (unsigned i = 0; each && i < count; i++) {
+        if (!is_other(f, each[i].waitValue.address, word_bytes(each[i].operation))) continue;
+        CUstreamBatchMemOpParams one = each[i];
+        one.waitValue.address = TN_NO_ADDRESS;
+        return call(stream, 1, &one, flags);
+    }
+    return call(stream, count, each, flags);
+}

@@ -61,6 +61,10 @@ static inline uint64_t tn_rows(uint64_t pitch, uint64_t width, uint64_t rows) { 
 #define TN_SERVED_cuMemcpy3DBatchAsync_ptsz ~,
 #define TN_SERVED_cuMemcpy3DBatchAsync_v2 ~,
 #define TN_SERVED_cuMemcpy3DBatchAsync_v2_ptsz ~,
+#define TN_SERVED_cuStreamBatchMemOp ~,
+#define TN_SERVED_cuStreamBatchMemOp_ptsz ~,
+#define TN_SERVED_cuStreamBatchMemOp_v2 ~,
+#define TN_SERVED_cuStreamBatchMemOp_v2_ptsz ~,
 CUresult tn_serve_cuMemcpy(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, CUdeviceptr, size_t), CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 #define tn_serve_cuMemcpy_ptds tn_serve_cuMemcpy
 CUresult tn_serve_cuMemcpyAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr, CUdeviceptr, size_t, CUstream), CUdeviceptr dst, CUdeviceptr src,
@@ -96,5 +100,10 @@ CUresult tn_serve_cuMemcpy3DBatchAsync(tn_hook_frame *f, CUresult (*call)(size_t
 CUresult tn_serve_cuMemcpy3DBatchAsync_v2(tn_hook_frame *f, CUresult (*call)(size_t, CUDA_MEMCPY3D_BATCH_OP *, unsigned long long, CUstream), size_t count,
                                           CUDA_MEMCPY3D_BATCH_OP *each, unsigned long long flags, CUstream stream);
 #define tn_serve_cuMemcpy3DBatchAsync_v2_ptsz tn_serve_cuMemcpy3DBatchAsync_v2
+CUresult tn_serve_cuStreamBatchMemOp(tn_hook_frame *f, CUresult (*call)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned), CUstream stream, unsigned count,
+                                     CUstreamBatchMemOpParams *each, unsigned flags);
+#define tn_serve_cuStreamBatchMemOp_ptsz tn_serve_cuStreamBatchMemOp
+#define tn_serve_cuStreamBatchMemOp_v2 tn_serve_cuStreamBatchMemOp
+#define tn_serve_cuStreamBatchMemOp_v2_ptsz tn_serve_cuStreamBatchMemOp
 
 #endif

@@ -1,6 +1,6 @@
 /* Copies and memsets that touch what was freed, by every function of the driver that names it as device memory, and some of the runtime's: refused,
    with the blocks beside it as they were. Also behind calls that went well a hundred times, in a capture, and while a stream has not yet come to the
-   free of a plain block, which the driver knows so long. With an argument: the functions that take any address, which on a card end the program. */
+   free of a plain block, which the driver knows so long. With an argument: the functions that take any address, which on a card end the program, and batches. */
 #include "observe.h"
 
 #include <time.h>
@@ -216,6 +216,7 @@ static void any_address(void)
 	CUdeviceptr to[2] = {gone, live}, from[2] = {live, gone};
 	size_t sizes[2] = {16, 16}, none = 0;
 	CUmemcpyAttributes attributes;
+	CUstreamBatchMemOpParams words[2];
 	memset(&attributes, 0, sizeof attributes);
 	attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
 	obs_code("Memcpy.dst", cuMemcpy(gone, live, 16));
@@ -227,6 +228,14 @@ static void any_address(void)
 	structs(CU_MEMORYTYPE_UNIFIED);
 	obs_code("Batch.dst", cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &none, 1, s));
 	obs_code("Batch.src", cuMemcpyBatchAsync(to + 1, from + 1, sizes, 1, &attributes, &none, 1, s));
+	memset(words, 0, sizeof words);
+	words[0].operation = words[1].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+	words[0].writeValue.address = gone;
+	obs_code("BatchMemOp", cuStreamBatchMemOp(s, 1, words, 0));
+	words[0].writeValue.address = live + BYTES - 4;
+	words[1].writeValue.address = gone;
+	obs_code("BatchMemOp.second", cuStreamBatchMemOp(s, 2, words, 0));
+	obs_code("BatchMemOp.fits", cuStreamBatchMemOp(s, 1, words, 0));
 }
 
 int main(int argc, char **argv)
