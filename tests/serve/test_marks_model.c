@@ -239,9 +239,11 @@ static void give_back(block *b)
     memset(b->need, 0, sizeof b->need);
     if (how == 0) { /* plain, of one context or of all */
         if (below(4) == 0) ctx = 0;
-        for (int i = 0; i < op_count; i++) {
+        /* and what another context did, where this one's work comes after it: that may have used the block, by peer access */
+        for (int i = op_count - 1; i >= 0; i--) {
             uint32_t of = ops[i].stream >= STREAMS ? ops[i].stream - STREAMS : streams[ops[i].stream].ctx;
-            b->need[i] = ops[i].told && (!ctx || of == ctx);
+            op virtual = {.deps = {i}, .dep_count = 1};
+            if (ops[i].told && (!ctx || of == ctx) && !b->need[i]) close_over(&virtual, true, b->need);
         }
         tn_marks_uncovered(m, ctx, &b->set);
     } else { /* in the order of a stream; or two in those of two, whose memory becomes one */
