@@ -12,7 +12,7 @@
 /* A stream remembers at most this many joins; older ones are forgotten first, with the same effect. */
 #define JOINS_MAX 1024u
 
-typedef struct span { uint64_t first, last; } span;
+typedef struct span { uint64_t first, last; int is_mixed; /* of several calls of tn_marks_work() */ } span;
 typedef struct join { uint64_t at, upto; uint32_t from; } join;
 typedef struct target { uint32_t stream; uint64_t upto; } target;
 typedef struct freed { uint64_t stamp; uint32_t block; } freed;
@@ -238,6 +238,7 @@ tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t la
     if (s->count - s->head >= SPANS_MAX) {
         if (s->spans[s->count - 1].last < last)
             s->spans[s->count - 1].last = last;
+        s->spans[s->count - 1].is_mixed = 1;
         return TN_OK;
     }
     if (s->count == s->room && s->head > 0) {
@@ -360,6 +361,26 @@ tn_error tn_marks_wait_stream(tn_marks *m, uint32_t number, uint64_t upto)
     e = cover(m, s, upto);
     settle(m, c);
     return e == TN_OK ? cover_targets(m) : e;
+}
+
+tn_error tn_marks_done(tn_marks *m, uint32_t number, uint64_t last)
+{
+    stream *s;
+    context *c;
+    tn_error e = stream_of(m, number, &s);
+    if (e == TN_OK)
+        e = context_of(m, s->ctx, &c);
+    if (e != TN_OK || number == 0)
+        return e;
+    for (uint32_t i = s->count; i > s->head; i--) {
+        if (s->spans[i - 1].last != last || s->spans[i - 1].is_mixed)
+            continue;
+        memmove(&s->spans[i - 1], &s->spans[i], (s->count - i) * sizeof(span));
+        s->count--;
+        settle(m, c);
+        break;
+    }
+    return TN_OK;
 }
 
 tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto)

@@ -24,6 +24,8 @@ TN_MUST_USE tn_error tn_marks_stream(tn_marks *m, uint32_t stream, uint32_t ctx)
 TN_MUST_USE tn_error tn_marks_work(tn_marks *m, uint32_t stream, uint64_t first, uint64_t last);
 /* What is enqueued on `to` from `at` on waits on the device for what was enqueued on `from` up to `upto`. */
 TN_MUST_USE tn_error tn_marks_join(tn_marks *m, uint32_t to, uint64_t at, uint32_t from, uint64_t upto);
+/* What one call enqueued on the stream, at this stamp of tn_marks_work()'s `last`, is done, and all of that work before it was covered. */
+TN_MUST_USE tn_error tn_marks_done(tn_marks *m, uint32_t stream, uint64_t last);
 /* A wait for all of a context's streams, for one stream: what was enqueued up to `upto` is done. */
 TN_MUST_USE tn_error tn_marks_wait_context(tn_marks *m, uint32_t ctx, uint64_t upto);
 TN_MUST_USE tn_error tn_marks_wait_stream(tn_marks *m, uint32_t stream, uint64_t upto);

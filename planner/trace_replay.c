@@ -122,7 +122,7 @@ static void take_free(tn_replay *r)
 {
     const tn_event *e = r->e;
     if (r->thread < r->thread_room)
-        r->freed_kind[r->thread] = e->kind;
+        r->threads[r->thread].freed_kind = e->kind;
     if (e->result != 0 || e->addr == 0 || e->kind == TN_KIND_IMPORTED)
         return;
     tn_index *t = index_of_kind(r, e->kind);
@@ -182,6 +182,10 @@ static void take_work(tn_replay *r)
     if (r->e->ctx)
         tn_replay_check(r, tn_marks_stream(r->marks, r->e->stream, r->e->ctx));
     tn_replay_check(r, tn_marks_work(r->marks, r->e->stream, r->e->tsc, r->e->aux));
+    if (r->thread < r->thread_room) {
+        r->threads[r->thread].work_stream = r->e->stream;
+        r->threads[r->thread].work_last = r->e->aux;
+    }
 }
 
 static recorded *event_record(tn_replay *r, uint64_t handle)
@@ -227,8 +231,13 @@ static void take_wait(tn_replay *r)
         break;
     case TN_WAIT_STREAM:
     case TN_WAIT_STREAM_QUERY:
+        tn_replay_check(r, tn_marks_wait_stream(r->marks, e->stream, e->aux));
+        break;
     case TN_WAIT_COPY:
         tn_replay_check(r, tn_marks_wait_stream(r->marks, e->stream, e->aux));
+        /* The copy itself, which this thread enqueued in the call that waited, is done too. */
+        if (r->thread < r->thread_room && r->threads[r->thread].work_stream == e->stream && r->threads[r->thread].work_last > e->aux)
+            tn_replay_check(r, tn_marks_done(r->marks, e->stream, r->threads[r->thread].work_last));
         break;
     case TN_WAIT_EVENT:
     case TN_WAIT_EVENT_QUERY:
@@ -243,7 +252,7 @@ static void take_wait(tn_replay *r)
         break;
     case TN_WAIT_FREE:
         /* A plan may re-place the block, and then its free does not wait. */
-        if (r->thread < r->thread_room && !waits_for_work(r->freed_kind[r->thread]) && !is_stream_ordered(r->freed_kind[r->thread]))
+        if (r->thread < r->thread_room && !waits_for_work(r->threads[r->thread].freed_kind) && !is_stream_ordered(r->threads[r->thread].freed_kind))
             tn_replay_check(r, tn_marks_wait_context(r->marks, e->ctx, e->aux));
         break;
     default:
@@ -357,13 +366,13 @@ tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *s
             size_t room = r.thread_room ? r.thread_room : 64;
             while (room <= r.thread)
                 room *= 2;
-            uint8_t *grown = realloc(r.freed_kind, room);
+            struct thread_state *grown = realloc(r.threads, room * sizeof *grown);
             if (!grown) {
                 r.error = TN_E_NOMEM;
                 break;
             }
-            memset(grown + r.thread_room, 0, room - r.thread_room);
-            r.freed_kind = grown;
+            memset(grown + r.thread_room, 0, (room - r.thread_room) * sizeof *grown);
+            r.threads = grown;
             r.thread_room = room;
         }
         take_event(&r);
@@ -375,7 +384,7 @@ tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *s
         tn_index_free(tables[i]);
     free(r.mappings);
     free(r.records);
-    free(r.freed_kind);
+    free(r.threads);
     free(r.seen_site);
     free(r.states);
     return r.error;

@@ -25,7 +25,11 @@ typedef struct tn_replay {
     recorded *records; size_t record_count;
     tn_index execs;         /* live graph execs -> device */
     uint32_t exec_count[256];
-    uint8_t *freed_kind; size_t thread_room; /* by thread: kind of the block of its last free */
+    struct thread_state {
+        uint64_t work_last;   /* stamp of its last work, */
+        uint32_t work_stream; /* which was enqueued here */
+        uint8_t freed_kind;   /* of the block of its last free */
+    } *threads; size_t thread_room;
     uint8_t *seen_site;     /* by index in the trace's sites: 1 where the process has taken from it */
     tn_index handle_state;  /* life of a VMM handle -> index in states */
     struct handle_state { uint32_t refs, maps; uint8_t mapped; } *states; size_t state_count;

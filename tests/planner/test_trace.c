@@ -109,6 +109,29 @@ START_TEST(an_event_wait_covers_its_stream_up_to_the_record)
 }
 END_TEST
 
+START_TEST(a_copy_that_waited_is_done_itself_and_others_work_is_not)
+{
+    take(&p, DEVICE, 1, A, 4096);
+    work(&p, 1); /* 2 */
+    uint64_t begun = JM_START + p.at;
+    work(&p, 1); /* 3: the copy */
+    other(&p, (tn_event){.type = TN_EV_WAIT, .kind = TN_WAIT_COPY, .stream = 1, .aux = begun});
+    give(&p, DEVICE, A); /* 5: nothing is in its way */
+    take(&p, DEVICE, 1, A, 4096);
+    p.thread = 2;
+    work(&p, 1); /* 7 */
+    p.thread = 1;
+    begun = JM_START + p.at - 2;
+    work(&p, 1); /* 8 */
+    other(&p, (tn_event){.type = TN_EV_WAIT, .kind = TN_WAIT_COPY, .stream = 1, .aux = begun}); /* began before the other thread's work */
+    give(&p, DEVICE, A); /* 10 */
+    wait_stream(&p, 1);  /* 11 */
+    read_trace();
+    ck_assert_uint_eq(life(t, 0)->clean, 5);
+    ck_assert_uint_eq(life(t, 1)->clean, 11);
+}
+END_TEST
+
 START_TEST(a_wait_covers_what_its_stream_had_waited_for)
 {
     take(&p, DEVICE, 1, A, 4096);
@@ -522,6 +545,7 @@ int main(void)
     tcase_add_test(c, pinned_memory_is_in_use_by_every_context);
     tcase_add_test(c, a_served_block_is_as_it_would_have_been);
     tcase_add_test(c, a_stream_ordered_block_is_clean_when_its_stream_is);
+    tcase_add_test(c, a_copy_that_waited_is_done_itself_and_others_work_is_not);
     tcase_add_test(c, a_wait_covers_what_its_stream_had_waited_for);
     tcase_add_test(c, a_wait_begun_before_the_join_covers_nothing_of_it);
     tcase_add_test(c, joins_that_nobody_waits_for_are_forgotten_and_rings_end);
