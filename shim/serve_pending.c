@@ -12,6 +12,7 @@
 #include "shim/serve_marks.h"
 
 #define PLACES 256u /* in a part of the table; another part comes where all are taken */
+#define SWEPT 4u    /* places that each free looks at, so that what nobody waits for leaves the table too; divides PLACES */
 #define WORDS (sizeof(tn_entry) / sizeof(uint64_t))
 
 enum { FREE = 0, CLAIMED, PENDS };
@@ -30,6 +31,8 @@ typedef struct part {
 } part;
 
 static part first;
+static _Atomic(part *) lately = &first; /* where a place was found */
+static _Atomic unsigned parts = 1, hand;
 _Atomic int tn_serve_pending_count;
 
 static unsigned state_of(uint64_t turn) { return (unsigned)(turn & 3); }
@@ -92,43 +95,60 @@ static int record(pending *p, uint32_t ctx, void *stream)
     return tn_real.cuEventRecord(event, stream) == 0;
 }
 
-/* A free place of the part whose event, if it has had one, is of this context; in the second round also one whose block has been waited for. */
+/* The next few places, whoever's: who is through leaves. The driver is asked about events of this context, which the caller uses, alone: another's
+ * may be going. */
+static void sweep(const tn_hook_frame *f, uint32_t ctx)
+{
+    unsigned at = atomic_fetch_add(&hand, SWEPT) % (atomic_load(&parts) * PLACES);
+    part *of = &first;
+    for (unsigned n = at / PLACES; n; n--) of = atomic_load(&of->next);
+    for (unsigned i = 0; i < SWEPT; i++) {
+        pending *p = &of->places[at % PLACES + i];
+        uint64_t turn;
+        tn_entry block;
+        tn_work_mark mark;
+        CUevent event;
+        if (read_place(p, &turn, &block, &mark, &event) && is_through(f, &block, mark, atomic_load(&p->ctx) == ctx ? event : NULL)) end(p, turn);
+    }
+}
+
+/* A free place of the part whose event, if it has had one, is of this context. */
 static pending *claim_in(part *of, uint32_t ctx, uint64_t *turn)
 {
-    for (int round = 0; round < 2; round++)
-        for (unsigned i = 0; i < PLACES; i++) {
-            pending *p = &of->places[i];
-            uint64_t now = atomic_load(&p->turn);
-            uint32_t event_of = atomic_load(&p->ctx);
-            tn_entry block;
-            tn_work_mark mark;
-            CUevent event;
-            if (event_of && event_of != ctx) continue;
-            if (round && read_place(p, &now, &block, &mark, &event) && is_covered(&block, mark)) {
-                end(p, now);
-                now = atomic_load(&p->turn);
-            }
-            if (state_of(now) != FREE) continue;
-            *turn = (now & ~(uint64_t)3) + CLAIMED;
-            if (atomic_compare_exchange_strong(&p->turn, &now, *turn)) return p;
-        }
+    for (unsigned i = 0; i < PLACES; i++) {
+        pending *p = &of->places[i];
+        uint64_t now = atomic_load(&p->turn);
+        uint32_t event_of = atomic_load(&p->ctx);
+        if (state_of(now) != FREE || (event_of && event_of != ctx)) continue;
+        *turn = (now & ~(uint64_t)3) + CLAIMED;
+        if (atomic_compare_exchange_strong(&p->turn, &now, *turn)) return p;
+    }
     return NULL;
 }
 
 static pending *claim(uint32_t ctx, uint64_t *turn)
 {
-    for (part *of = &first;;) {
-        pending *p = claim_in(of, ctx, turn);
-        if (p) return p;
+    pending *p = claim_in(atomic_load(&lately), ctx, turn);
+    for (part *of = &first; !p;) {
+        p = claim_in(of, ctx, turn);
+        if (p) {
+            atomic_store(&lately, of);
+            break;
+        }
         part *next = atomic_load(&of->next);
         if (!next) {
             part *made = tn_pages(sizeof *made);
             if (!made) return NULL;
-            if (atomic_compare_exchange_strong(&of->next, &next, made)) next = made;
-            else tn_pages_free(made, sizeof *made);
+            if (atomic_compare_exchange_strong(&of->next, &next, made)) {
+                atomic_fetch_add(&parts, 1); /* after it can be found */
+                next = made;
+            } else {
+                tn_pages_free(made, sizeof *made);
+            }
         }
         of = next;
     }
+    return p;
 }
 
 static void say_forgotten(void)
@@ -142,9 +162,10 @@ void tn_serve_pending_add(tn_hook_frame *f, const tn_entry *block, void *stream,
 {
     uint64_t turn, words[WORDS];
     CUcontext of = NULL, current = NULL, popped;
-    if (is_covered(block, mark)) return; /* nothing is before it in the stream */
+    if (mark.queue == TN_WORK_NO_QUEUE || is_covered(block, mark)) return; /* nothing is before it in the stream */
     uint32_t ctx = tn_context_of_stream(f, stream).number;
     if (!stream) stream = f->ptds ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    sweep(f, ctx);
     pending *p = ctx && tn_real.cuEventCreate && tn_real.cuEventRecord && tn_real.cuEventQuery ? claim(ctx, &turn) : NULL;
     if (!p) {
         say_forgotten();

@@ -1,6 +1,7 @@
 /* Served plain blocks that were freed in the order of a stream which has not come so far: the driver knows such a block, with all that it answers of
  * it, until the stream has passed the free (seen on an H200). Stream-ordered blocks are none of these: the driver knows them no longer from the
- * call on. Owned by the process, any thread, no lock. Memory of its own, which grows with what waits at once and stays. */
+ * call on. Owned by the process, any thread, no lock. Memory of its own, which grows with what waits at once and stays: each free looks
+ * whether a few others have been passed. */
 #ifndef TENURE_SHIM_SERVE_PENDING_H
 #define TENURE_SHIM_SERVE_PENDING_H
 

@@ -1,6 +1,7 @@
 /* Copies and memsets that touch what was freed, by every function of the driver that names it as device memory, and some of the runtime's: refused,
    with the blocks beside it as they were. Also behind calls that went well a hundred times, in a capture, and while a stream has not yet come to the
-   free of a plain block, which the driver knows so long. With an argument: the functions that take any address, which on a card end the program, and batches. */
+   free of a plain block, which the driver knows so long. With an argument: the functions that take any address, which on a card end the program, and batches;
+   with two: only plain blocks that are freed in the order of streams for which nobody waits, many times. */
 #include "observe.h"
 
 #include <time.h>
@@ -238,10 +239,27 @@ static void any_address(void)
 	obs_code("BatchMemOp.fits", cuStreamBatchMemOp(s, 1, words, 0));
 }
 
+/* In a stream that works, and in one that has had no work yet. */
+static int rounds(int count)
+{
+	int code = 0;
+	for (int i = 0; i < count; i++) {
+		void *p[2];
+		code |= (int)cudaMalloc(&p[0], 4096) | (int)cudaMemsetAsync(p[0], 1, 4096, s) | (int)cudaFreeAsync(p[0], s);
+		code |= (int)cudaMalloc(&p[1], 4096) | (int)cudaFreeAsync(p[1], other);
+	}
+	obs_code("rounds", code);
+	return code != 0;
+}
+
 int main(int argc, char **argv)
 {
-	(void)argv;
+	cudaEvent_t known;
 	obs_last("streams", (int)cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) | (int)cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	if (argc > 2) {
+		obs_code("known", (int)cudaEventCreateWithFlags(&known, cudaEventDisableTiming) | (int)cudaEventRecord(known, other));
+		return rounds(atoi(argv[2]));
+	}
 	obs_code("context", cuCtxGetCurrent(&context));
 	spin = obs_kernel("fake_spin");
 	make();

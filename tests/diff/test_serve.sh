@@ -54,4 +54,14 @@ tenure run -q --plan handles.json -o handles.serve -- bin/vmm_handles >handles.o
 same handles_that_leave "$(cmp handles.bare handles.out 2>&1)" ""
 waited=$(tenure report --json handles.serve | python3 -S -c 'import json, sys; print(json.load(sys.stdin)["routing"]["waited_calls"])')
 same a_handle_in_use_is_waited_for "$waited" 2
+
+# ---- what waits for its stream goes when that has come so far, also where nobody waits for it: 6000 blocks, and far fewer events ----
+
+tenure record -q -o rounds.record -- bin/freed_copies rounds 3000 >rounds.bare
+tenure plan rounds.record --quiet -o rounds.json
+FAKEGPU_STATS=$STAGE/rounds.stats tenure run -q --plan rounds.json -o rounds.serve -- bin/freed_copies rounds 3000 >rounds.out
+same rounds "$(cat rounds.out)" "$(cat rounds.bare)"
+events=$(python3 -S -c 'import json, sys; c = json.load(sys.stdin)["calls"]; print(c["cuEventRecord"] > 3000, c["cuEventCreate"] < 2500)' <rounds.stats)
+same what_waited_is_let_go "$events" "True True"
+same rounds_are_served "$(tenure report --json rounds.serve | python3 -S -c 'import json, sys; print(json.load(sys.stdin)["routing"]["served_calls"])')" 6000
 exit "$failed"
