@@ -108,7 +108,8 @@ static void sweep(const tn_hook_frame *f, uint32_t ctx)
         tn_entry block;
         tn_work_mark mark;
         CUevent event;
-        if (read_place(p, &turn, &block, &mark, &event) && is_through(f, &block, mark, atomic_load(&p->ctx) == ctx ? event : NULL)) end(p, turn);
+        int is_ours = atomic_load(&p->ctx) == ctx; /* before the rest: it stays so as long as the context is there */
+        if (read_place(p, &turn, &block, &mark, &event) && is_through(f, &block, mark, is_ours ? event : NULL)) end(p, turn);
     }
 }
 
