@@ -47,14 +47,16 @@ static tn_place *place_for(tn_hook_frame *f, tn_context c, const tn_serve_sectio
     return place;
 }
 
-/* Also one whose capture is lost, and has not been ended yet: there too the call is the capture's. */
-static int is_capturing(const tn_hook_frame *f, void *stream)
+static CUstreamCaptureStatus capture_of(const tn_hook_frame *f, void *stream)
 {
     CUstreamCaptureStatus s = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!rec_captures() || stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return 0;
-    if (!tn_real.cuStreamIsCapturing || tn_real.cuStreamIsCapturing(stream ? stream : CU_STREAM_PER_THREAD, &s) != 0) return 0;
-    return s != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!rec_captures() || stream == TN_STREAM_NONE || stream == CU_STREAM_LEGACY || (!stream && !f->ptds)) return s;
+    if (!tn_real.cuStreamIsCapturing || tn_real.cuStreamIsCapturing(stream ? stream : CU_STREAM_PER_THREAD, &s) != 0) return CU_STREAM_CAPTURE_STATUS_NONE;
+    return s;
 }
+
+/* Also one whose capture is lost, and has not been ended yet: there too the call is the capture's. */
+static int is_capturing(const tn_hook_frame *f, void *stream) { return capture_of(f, stream) != CU_STREAM_CAPTURE_STATUS_NONE; }
 
 /* While a capture is active a stream-ordered call on another stream is refused, and ends the capture, where the capture's mode says so: the free
  * of nothing on that stream is asked, which does and is answered the same (seen on an H200). 0: the call would be taken, or the driver is to say. */
@@ -269,7 +271,10 @@ CUresult tn_serve_cuMemFreeAsync(tn_hook_frame *f, CUresult (*call)(CUdeviceptr,
     CUresult refused = refused_by_a_capture(f, stream);
     if (refused != 0 || r != 0) return refused != 0 ? refused : r;
     begin(f);
-    r = is_capturing(f, stream) ? CUDA_ERROR_INVALID_VALUE : give(f, (void *)(uintptr_t)address, stream);
+    CUstreamCaptureStatus capture = capture_of(f, stream); /* the driver's answers to the free of a block from before it (tests/gpu, tests/generator) */
+    r = capture == CU_STREAM_CAPTURE_STATUS_NONE       ? give(f, (void *)(uintptr_t)address, stream)
+        : capture == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUDA_ERROR_INVALID_VALUE
+                                                     : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     end(f);
     return r;
 }

@@ -130,6 +130,14 @@ static uint64_t bound(tn_hook_frame *f, const account *a, uint64_t budget)
     return own < budget ? budget - own : 0;
 }
 
+/* What a context takes by itself: no program is told that all of a device is free. */
+static uint64_t context_bytes(const tn_plan_section *s)
+{
+    for (size_t i = 0; i < s->charge_count; i++)
+        if (strcmp(s->charges[i].name, "context") == 0) return s->charges[i].bytes;
+    return 0;
+}
+
 CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, size_t *), size_t *free_bytes, size_t *total_bytes)
 {
     size_t free_now = 0, total = 0;
@@ -148,7 +156,8 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
         uint64_t used = total - free_now, budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
         uint64_t not_theirs = tn_serve_held(c.device, &arenas_plain, &arenas_pooled) + rec_charge_baseline(c.device);
         used = (used > not_theirs ? used - not_theirs : 0) + a.plain + reserved_now(c.device) + handles;
-        if (used < a.live) used = a.live; /* others had more before than now */
+        uint64_t own = a.live + context_bytes(a.section->plan);
+        if (used < own) used = own; /* others had more before than now */
         free_now = bound(f, &a, budget);
         if (free_now == UINT64_MAX) free_now = used < budget ? budget - used : 0;
         total = budget;

@@ -71,7 +71,7 @@ static int is_through(const tn_hook_frame *f, const tn_entry *block, tn_work_mar
     return through;
 }
 
-int tn_serve_pending_look(tn_hook_frame *f, uint64_t address, tn_entry *block)
+int tn_serve_pending_look(uint64_t address, tn_entry *block)
 {
     for (part *of = &first; of; of = atomic_load(&of->next))
         for (unsigned i = 0; i < PLACES; i++) {
@@ -79,7 +79,7 @@ int tn_serve_pending_look(tn_hook_frame *f, uint64_t address, tn_entry *block)
             tn_work_mark mark;
             CUevent event;
             if (!read_place(&of->places[i], &turn, block, &mark, &event) || address - block->addr >= block->bytes) continue;
-            if (!is_through(f, block, mark, event)) return 1;
+            if (!is_covered(block, mark)) return 1;
             end(&of->places[i], turn);
         }
     return 0;

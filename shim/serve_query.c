@@ -29,7 +29,7 @@ static int look(tn_hook_frame *f, uint64_t address, tn_entry *block)
     f->thread->busy = 1;
     int known = tn_ledger_find(TN_SPACE_ADDRESS, address, block);
     int owned = !known && tn_serve_owns(address);
-    if (owned) known = tn_serve_pending_find(f, address, block);
+    if (owned) known = tn_serve_pending_find(address, block);
     int found = known && tn_is_served(block) ? LIVE : !known && owned ? DEAD : NOT_OURS;
     if (!known) memset(block, 0, sizeof *block);
     *f->thread->error = f->errno_in;

@@ -40,7 +40,7 @@ int tn_serve_reaches(tn_hook_frame *f, uint64_t address, uint64_t bytes)
         return !tn_is_served(&block) || fits(block.addr, block.bytes, address, bytes);
     }
     if (!tn_serve_owns(address)) return 1;
-    return tn_serve_pending_find(f, address, &block) && fits(block.addr, block.bytes, address, bytes);
+    return tn_serve_pending_find(address, &block) && fits(block.addr, block.bytes, address, bytes);
 }
 
 /* ---- calls that say only by the address whether memory is the host's or the device's. The driver takes what it does not know for the host's, and

@@ -365,7 +365,7 @@ static CUresult do_synchronize(CUcontext h)
         return c->error;
     FK_TRY(fk_capture_forbid(c));
     fk_wait_ctx(c);
-    fk_synchronised();
+    fk_synchronised(c, 0);
     return c->error;
 }
 FK_API(cuCtxSynchronize, (void), do_synchronize(NULL))

@@ -171,7 +171,7 @@ static CUresult do_query(CUevent h)
         return CUDA_ERROR_CAPTURED_EVENT;
     if (!done(e))
         return CUDA_ERROR_NOT_READY;
-    fk_synchronised();
+    fk_synchronised(e->ctx, e->op != NULL ? e->op->stream_id : UINT64_MAX);
     return e->ctx->error;
 }
 FK_API(cuEventQuery, (CUevent h), do_query(h))
@@ -192,8 +192,9 @@ static CUresult do_synchronize(CUevent h)
     } else {
         fk_wait_op(e->op);
     }
+    uint64_t stream = e->op != NULL ? e->op->stream_id : UINT64_MAX;
     fk_event_unref(e);
-    fk_synchronised();
+    fk_synchronised(c, stream);
     return c->error;
 }
 FK_API(cuEventSynchronize, (CUevent h), do_synchronize(h))

@@ -25,6 +25,10 @@ struct fk_block {
     size_t vmm_offset;
     int access[FK_MAX_DEVICES]; /* VMM: CUmemAccess_flags per device */
     void *import;               /* IPC: the mapping's record */
+    bool passed;                /* plain, freed in the order of a stream which has come there; known until somebody waits */
+    struct fk_block *next_passed;
+    uint64_t free_stream;       /* whose */
+    struct fk_ctx *free_ctx;
     struct fk_block *left, *right;
     uint32_t prio;
 };
@@ -35,6 +39,11 @@ void fk_block_remove(struct fk_block *b);
 struct fk_block *fk_block_at(CUdeviceptr p);
 /** First block whose base is >= p, or NULL. */
 struct fk_block *fk_block_next(CUdeviceptr p);
+/** Files a plain block under those whose stream-ordered free has been reached. They go where somebody waits for that stream (0: for all of its
+ *  context), or all of a device's, where its memory is short. */
+void fk_block_pass(struct fk_block *b);
+void fk_passed_waited(struct fk_ctx *c, uint64_t stream);
+bool fk_passed_settle(int device);
 /** True if [p, p+n) lies inside one block or inside adjoining VMM mappings. */
 bool fk_range_ok(CUdeviceptr p, size_t n);
 /* Whether p lies in what a device block was rounded up to, behind its end: device address space, and nobody's. */

@@ -83,8 +83,9 @@ void fk_wait_stream(struct fk_stream *s);
 void fk_wait_ctx(struct fk_ctx *c);
 /** Waits for all work of a device that is queued now. */
 void fk_wait_device(int ordinal);
-/** What a synchronising call does besides waiting: settles pool frees and trims pools to their thresholds. */
-void fk_synchronised(void);
+/** What a synchronising call does besides waiting: settles pool frees, trims pools to their thresholds, and forgets the plain blocks freed in
+ *  the order of that stream of the context (0: of all). */
+void fk_synchronised(struct fk_ctx *c, uint64_t stream);
 /** Marks every unfinished operation that touches [p, p+n) to fail with 700; waits for brief ones that a card would have done. */
 void fk_fault_users(CUdeviceptr p, size_t n);
 /** True while any stream has work. */

@@ -26,7 +26,8 @@ void fk_block_destroy(struct fk_block *b)
     switch (b->kind) {
     case FK_DEVICE:
     case FK_PITCH:
-        fk_stat_sub(&d->st, b->size, b->backed);
+        if (!b->passed) /* else its live figure fell at the call */
+            fk_stat_sub(&d->st, b->size, b->backed);
         fk_plain_give(d, b->base, b->size);
         break;
     case FK_MANAGED:
@@ -128,6 +129,7 @@ static CUresult do_free(CUdeviceptr p)
         b->freeing = true;
         fk_wait_device(b->device);
         fk_pool_settle();
+        fk_passed_settle(b->device);
         fk_block_destroy(b);
         return fk_ctx_error();
     case FK_ASYNC:

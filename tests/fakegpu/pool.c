@@ -197,7 +197,7 @@ void fk_pool_settle(void)
 
 bool fk_pool_trim_idle(struct fk_dev *d)
 {
-    bool given = false;
+    bool given = fk_passed_settle(d->ordinal);
     for (struct fk_pool *p = fk_pools; p != NULL; p = p->next)
         if (p->device == d->ordinal)
             given |= fk_pool_trim(p, 0, false);
@@ -300,10 +300,7 @@ void fk_free_reached(CUdeviceptr p, size_t bytes)
 {
     struct fk_block *b = fk_block_at(p);
     if (b != NULL && b->base == p && b->freeing && (b->kind == FK_DEVICE || b->kind == FK_PITCH)) {
-        /* Its live figure fell at the call. */
-        struct fk_dev *d = &fk_devs[b->device];
-        fk_plain_give(d, b->base, b->size);
-        fk_block_remove(b);
+        fk_block_pass(b);
     } else if (b == NULL && fk_pool_holds(p, bytes)) {
         fk_poison(p, bytes);
     }
@@ -320,6 +317,8 @@ static CUresult do_free(CUdeviceptr a, CUstream h, int pt)
     }
     if (a == 0)
         return CUDA_SUCCESS; /* and no node in a captured graph */
+    if (s->cap != NULL && s->cap->invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     struct fk_block *b = fk_block_at(a);
     if (b == NULL || b->base != a || b->freeing)
         return CUDA_ERROR_INVALID_VALUE;
@@ -342,6 +341,8 @@ static CUresult do_free(CUdeviceptr a, CUstream h, int pt)
     case FK_PITCH:
         FK_TRY(fk_submit(s, &w, NULL));
         b->freeing = true;
+        b->free_stream = s->id;
+        b->free_ctx = s->ctx;
         fk_stat_sub(&fk_devs[b->device].st, b->size, b->backed);
         return CUDA_SUCCESS;
     case FK_GRAPH:

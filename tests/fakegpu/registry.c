@@ -59,8 +59,44 @@ struct fk_block *fk_block_add(CUdeviceptr base, size_t size, enum fk_kind kind, 
     return b;
 }
 
+static struct fk_block *passed;
+
+void fk_block_pass(struct fk_block *b)
+{
+    b->passed = true;
+    b->next_passed = passed;
+    passed = b;
+}
+
+void fk_passed_waited(struct fk_ctx *c, uint64_t stream)
+{
+    for (struct fk_block *b = passed, *next; b != NULL; b = next) {
+        next = b->next_passed;
+        if (b->free_ctx == c && (stream == 0 || b->free_stream == stream))
+            fk_block_destroy(b);
+    }
+}
+
+bool fk_passed_settle(int device)
+{
+    bool any = false;
+    for (struct fk_block *b = passed, *next; b != NULL; b = next) {
+        next = b->next_passed;
+        if (b->device != device)
+            continue;
+        any = true;
+        fk_block_destroy(b);
+    }
+    return any;
+}
+
 void fk_block_remove(struct fk_block *b)
 {
+    for (struct fk_block **p = &passed; b->passed && *p != NULL; p = &(*p)->next_passed)
+        if (*p == b) {
+            *p = b->next_passed;
+            break;
+        }
     struct fk_block **at = &root;
     while (*at != NULL && *at != b)
         at = b->base < (*at)->base ? &(*at)->left : &(*at)->right;

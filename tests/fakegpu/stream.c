@@ -187,7 +187,11 @@ static void wait_all(struct fk_ctx *only, int device)
 
 void fk_wait_ctx(struct fk_ctx *c) { wait_all(c, 0); }
 void fk_wait_device(int ordinal) { wait_all(NULL, ordinal); }
-void fk_synchronised(void) { fk_pool_settle(); }
+void fk_synchronised(struct fk_ctx *c, uint64_t stream)
+{
+    fk_pool_settle();
+    fk_passed_waited(c, stream);
+}
 
 static bool touches(const struct fk_op *op, CUdeviceptr p, size_t n)
 {

@@ -145,7 +145,7 @@ static CUresult do_query(CUstream h, int pt)
     FK_TRY(fk_stream_sync_check(s));
     if (fk_stream_busy(s))
         return CUDA_ERROR_NOT_READY;
-    fk_synchronised();
+    fk_synchronised(s->ctx, s->id);
     return s->ctx->error;
 }
 FK_API_PT(cuStreamQuery, cuStreamQuery_ptsz, (CUstream h), do_query(h, PT))
@@ -166,7 +166,7 @@ static CUresult do_synchronize(CUstream h, int pt)
             }
     }
     fk_wait_stream(s);
-    fk_synchronised();
+    fk_synchronised(s->ctx, s->id);
     return c->error;
 }
 FK_API_PT(cuStreamSynchronize, cuStreamSynchronize_ptsz, (CUstream h), do_synchronize(h, PT))
