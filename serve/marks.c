@@ -182,6 +182,23 @@ tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream)
     return last ? (tn_work_mark){key, last} : (tn_work_mark){0};
 }
 
+tn_work_mark tn_marks_alone(const tn_marks *m, tn_work_mark mark)
+{
+    uint32_t stream = tn_marks_queue_stream(mark.queue);
+    const tn_marks_place *p = mark.queue & TN_MARKS_WIDE && stream ? tn_marks_find(m, stream) : NULL;
+    uint64_t key = p ? tn_marks_read(&p->key) : 0;
+    return key && (uint32_t)key == stream ? (tn_work_mark){key, mark.sequence} : mark;
+}
+
+bool tn_marks_is_barrier(const tn_marks *m, uint32_t stream)
+{
+    const tn_marks_place *p = stream ? tn_marks_find(m, stream) : NULL;
+    if (!p || !(atomic_load_explicit(&p->what, memory_order_relaxed) & TN_MARKS_LEGACY)) return false;
+    uint32_t ctx = tn_marks_queue_context(tn_marks_read(&p->key));
+    return atomic_load_explicit(&tn_marks_context_of(m, ctx)->blocking, memory_order_acquire) ||
+           atomic_load_explicit(&m->contexts[0].blocking, memory_order_acquire) || atomic_load_explicit(&m->crowded, memory_order_acquire);
+}
+
 /* Whether all work of a context up to `sequence` is covered, stream by stream. */
 static bool is_all_covered(const tn_marks *m, uint32_t ctx, uint64_t sequence)
 {

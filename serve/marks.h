@@ -61,6 +61,9 @@ enum { TN_MARKS_LEGACY = 1, TN_MARKS_NONBLOCKING = 2 };
 bool tn_marks_knows(const tn_marks *m, uint32_t stream);
 void tn_marks_stream(tn_marks *m, uint32_t ctx, uint32_t stream, unsigned what);
 
+/* Whether what is enqueued into the stream orders the work of others: it is a context's legacy default stream, and other streams wait for that. */
+bool tn_marks_is_barrier(const tn_marks *m, uint32_t stream);
+
 /* A call that enqueued work into `stream` has returned; `stamp` was read after it. Stream 0: into one that is not known, of `ctx`. */
 void tn_marks_work(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t stamp);
 /* A successful wait for a stream, or for all streams of a context (0: of every context), that began at `begun`. */
@@ -98,6 +101,8 @@ void tn_marks_uncovered(tn_marks *m, uint32_t ctx, tn_work_set *set);
  * Where that is more than a stream's (it is the legacy one or waits for that, or has no place), it is done when all of its context is, and as
  * long as streams that have ended or have no place have work there, it is ordered before nothing. */
 tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream);
+/* Of such a mark what is done when somebody has waited for the stream itself since, whatever else of its context is under way. */
+tn_work_mark tn_marks_alone(const tn_marks *m, tn_work_mark mark);
 /* The table by which an allocator asks. Queues of takers are stream numbers; a mark's own queue is not. */
 tn_work tn_marks_work_table(tn_marks *m, uint32_t ctx);
 

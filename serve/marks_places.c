@@ -178,6 +178,7 @@ tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, un
         tn_marks_let_go(&j->held);
         atomic_store_explicit(at, n + 1, memory_order_release);
         tn_marks_count_context(m, ctx);
+        if (!(what & (TN_MARKS_LEGACY | TN_MARKS_NONBLOCKING))) atomic_fetch_add_explicit(&m->contexts[ctx].blocking, 1, memory_order_release);
         if (what & TN_MARKS_LEGACY && ctx) atomic_store_explicit(&m->contexts[ctx].legacy, n + 1, memory_order_release);
     }
     if (!p) atomic_store_explicit(&m->crowded, 1, memory_order_release);
@@ -202,6 +203,8 @@ static void leave(tn_marks *m, tn_marks_place *p)
     atomic_fetch_add_explicit(&m->left_ever, 1, memory_order_release);
     store(&p->key, 0);
     tn_marks_let_go(&j->held);
+    if (!(atomic_load_explicit(&p->what, memory_order_relaxed) & (TN_MARKS_LEGACY | TN_MARKS_NONBLOCKING)))
+        atomic_fetch_sub_explicit(&m->contexts[ctx < TN_MARKS_CONTEXTS ? ctx : 0].blocking, 1, memory_order_release);
     uint32_t legacy = n + 1;
     atomic_compare_exchange_strong_explicit(&m->contexts[ctx].legacy, &legacy, 0, memory_order_release, memory_order_relaxed);
     for (uint32_t way = 0; way < TN_MARKS_WAYS; way++) {

@@ -69,6 +69,7 @@ typedef struct tn_marks_context {
     _Atomic uint64_t loose;                /* stamp of the last work in it that has no place: of streams beyond, ended ones */
     _Atomic uint64_t touched;              /* stamp of the last record or join in its legacy default stream, which others may come after */
     _Atomic uint32_t legacy;               /* 1 + the place of that stream */
+    _Atomic uint32_t blocking;             /* so many places are of streams that wait for that one, and it for them */
 } tn_marks_context;
 
 typedef struct tn_marks_ended {

@@ -11,6 +11,7 @@
 #include "shim/serve_graphs.h"
 #include "shim/serve_info.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_barrier.h"
 #include "shim/serve_pending.h"
 #include "shim/serve_short.h"
 
@@ -210,7 +211,10 @@ static CUresult give(tn_hook_frame *f, void *address, void *stream)
     if (f->freed.kind == TN_KIND_ASYNC) tn_serve_pooled(f->freed.device, f->freed.bytes, stream != TN_STREAM_NONE ? TN_POOLED_FREED : TN_POOLED_FREED_PLAINLY);
     tn_serve_kept block = {.place = place, .address = address, .uncovered = uncovered, .row = row, .stream = f->freed.stream};
     if (!tn_serve_keep(&block) && tn_place_give(place, row, address, f->freed.stream, &uncovered) != TN_MEM_OK) return CUDA_ERROR_INVALID_VALUE;
-    if (stream != TN_STREAM_NONE && f->freed.kind == TN_KIND_DEVICE) tn_serve_pending_add(f, &f->freed, stream, passed);
+    if (stream != TN_STREAM_NONE) {
+        if (f->freed.kind == TN_KIND_DEVICE) tn_serve_pending_add(f, &f->freed, stream, tn_marks_alone(tn_serving_marks, passed));
+        tn_serve_barrier(f, stream);
+    }
     return CUDA_SUCCESS;
 }
 

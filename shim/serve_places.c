@@ -13,6 +13,7 @@
 #include "shim/serve_checks.h"
 #include "shim/serve_handles.h"
 #include "shim/serve_marks.h"
+#include "shim/serve_barrier.h"
 #include "shim/serve_pending.h"
 #include "shim/serve_reach.h"
 #include "tiers/backend_async.h"
@@ -328,6 +329,7 @@ void tn_serve_context_ended(uint32_t ctx)
 {
     context_place *p = ctx ? find(ctx) : NULL;
     tn_serve_pending_context_ended(ctx);
+    tn_serve_barrier_context_ended(ctx);
     if (!p) return;
     tn_serve_checks_context_ended(ctx);
     int state = READY;

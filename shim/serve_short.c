@@ -194,7 +194,9 @@ int tn_short_give(const tn_short_call *call, int kind, void *address, const void
     if (!TN_LIKELY(is_bare(t, hot)) || !TN_LIKELY(is_outermost(t, call, &inherits)) || !tn_serve_owns((uint64_t)(uintptr_t)address) ||
         !TN_LIKELY(is_context_known(t, hot, call, &context)) || is_hidden(hot, call))
         return 0;
-    if (stream != TN_STREAM_NONE && (!(number = tn_stream_known(t, stream, t->known.number)) || !tn_marks_knows(tn_serve_marks(), number))) return 0;
+    if (stream != TN_STREAM_NONE && (!(number = tn_stream_known(t, stream, t->known.number)) || !tn_marks_knows(tn_serve_marks(), number) ||
+                                     tn_marks_is_barrier(tn_serve_marks(), number)))
+        return 0;
     int errno_in = *t->error;
     t->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);

@@ -221,7 +221,7 @@ static void reset(void)
 	obs_code("reset.end", unmap(0, 1) | (int)cuMemRelease(h) | (int)cuMemAddressFree(va, 8 * EACH));
 }
 
-/* After a store to nowhere the context is lost, and what it is asked for. */
+/* After a store to nowhere the context is lost; handles are still made and released. */
 static void fault(void)
 {
 	CUmemGenericAllocationHandle h, next = (CUmemGenericAllocationHandle)(uintptr_t)KEPT;
