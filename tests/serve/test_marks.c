@@ -475,39 +475,6 @@ START_TEST(what_the_legacy_stream_comes_after_must_not_have_ended)
 }
 END_TEST
 
-START_TEST(the_legacy_stream_is_a_barrier_where_others_wait_for_it)
-{
-    tn_marks_stream(m, 1, 10, TN_MARKS_LEGACY);
-    tn_marks_stream(m, 1, 11, TN_MARKS_NONBLOCKING);
-    tn_marks_stream(m, 2, 12, 0);
-    ck_assert(!tn_marks_is_barrier(m, 10));
-    ck_assert(!tn_marks_is_barrier(m, 99));
-    tn_marks_stream(m, 1, 13, 0);
-    ck_assert(tn_marks_is_barrier(m, 10));
-    ck_assert(!tn_marks_is_barrier(m, 11));
-    ck_assert(!tn_marks_is_barrier(m, 13));
-    tn_marks_stream_ended(m, 13);
-    ck_assert(!tn_marks_is_barrier(m, 10));
-    tn_marks_stream(m, 0, 14, 0); /* it may be of any context */
-    ck_assert(tn_marks_is_barrier(m, 10));
-}
-END_TEST
-
-START_TEST(a_mark_of_a_stream_alone_is_done_by_a_wait_for_it)
-{
-    tn_marks_stream(m, 1, 10, TN_MARKS_LEGACY);
-    tn_marks_work(m, 1, 10, tick());
-    tn_marks_stream(m, 1, 13, 0);
-    tn_marks_work(m, 1, 13, tick());
-    tn_work_mark wide = tn_marks_of_stream(m, 13), alone = tn_marks_alone(m, wide);
-    ck_assert(!is_done(m, alone));
-    tn_marks_waited_stream(m, 13, tick());
-    ck_assert(is_done(m, alone));
-    ck_assert(!is_done(m, wide));
-    ck_assert(is_done(m, tn_marks_alone(m, (tn_work_mark){0})));
-}
-END_TEST
-
 START_TEST(a_blocking_stream_comes_after_the_legacy_one)
 {
     tn_marks_stream(m, 1, 1, TN_MARKS_LEGACY);
@@ -608,8 +575,6 @@ int main(void)
     tcase_add_test(t, a_mark_is_ordered_before_its_own_stream_alone);
     tcase_add_test(t, the_legacy_stream_comes_after_all_others_of_its_context);
     tcase_add_test(t, what_the_legacy_stream_comes_after_must_not_have_ended);
-    tcase_add_test(t, the_legacy_stream_is_a_barrier_where_others_wait_for_it);
-    tcase_add_test(t, a_mark_of_a_stream_alone_is_done_by_a_wait_for_it);
     tcase_add_test(t, a_blocking_stream_comes_after_the_legacy_one);
     tcase_add_test(t, a_wait_is_for_the_context_and_covers_what_was_there_before);
     tcase_add_test(t, marks_without_a_wait_say_so);

@@ -440,6 +440,39 @@ START_TEST(a_join_of_a_whole_context_is_work_of_each_of_its_streams)
 }
 END_TEST
 
+START_TEST(the_legacy_stream_is_a_barrier_where_others_wait_for_it)
+{
+    tn_marks_stream(m, 1, 10, TN_MARKS_LEGACY);
+    tn_marks_stream(m, 1, 11, TN_MARKS_NONBLOCKING);
+    tn_marks_stream(m, 2, 12, 0);
+    ck_assert(!tn_marks_is_barrier(m, 10));
+    ck_assert(!tn_marks_is_barrier(m, 99));
+    tn_marks_stream(m, 1, 13, 0);
+    ck_assert(tn_marks_is_barrier(m, 10));
+    ck_assert(!tn_marks_is_barrier(m, 11));
+    ck_assert(!tn_marks_is_barrier(m, 13));
+    tn_marks_stream_ended(m, 13);
+    ck_assert(!tn_marks_is_barrier(m, 10));
+    tn_marks_stream(m, 0, 14, 0); /* it may be of any context */
+    ck_assert(tn_marks_is_barrier(m, 10));
+}
+END_TEST
+
+START_TEST(a_mark_of_a_stream_alone_is_done_by_a_wait_for_it)
+{
+    tn_marks_stream(m, 1, 10, TN_MARKS_LEGACY);
+    tn_marks_work(m, 1, 10, tick());
+    tn_marks_stream(m, 1, 13, 0);
+    tn_marks_work(m, 1, 13, tick());
+    tn_work_mark wide = tn_marks_of_stream(m, 13), alone = tn_marks_alone(m, wide);
+    ck_assert(!is_done(m, alone));
+    tn_marks_waited_stream(m, 13, tick());
+    ck_assert(is_done(m, alone));
+    ck_assert(!is_done(m, wide));
+    ck_assert(is_done(m, tn_marks_alone(m, (tn_work_mark){0})));
+}
+END_TEST
+
 START_TEST(a_place_that_changes_hands_keeps_no_join)
 {
     tn_marks_destroy(&m);
@@ -488,6 +521,8 @@ int main(void)
     tcase_add_test(t, a_record_or_a_join_in_the_legacy_stream_is_what_others_come_after);
     tcase_add_test(t, so_is_one_in_a_legacy_stream_that_found_no_place);
     tcase_add_test(t, a_join_of_a_whole_context_is_work_of_each_of_its_streams);
+    tcase_add_test(t, the_legacy_stream_is_a_barrier_where_others_wait_for_it);
+    tcase_add_test(t, a_mark_of_a_stream_alone_is_done_by_a_wait_for_it);
     tcase_add_test(t, a_place_that_changes_hands_keeps_no_join);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
