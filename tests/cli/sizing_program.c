@@ -1,6 +1,6 @@
 /* Sizes its pool as engines do: weights, then three quarters of what a memory query says is free, in two equal buffers; then scratch. Prints what each of its
  * queries said, in MiB, and checks that what it said fell by what was taken. "unplanned": it takes 96 MiB more before the scratch. "hold": it takes
- * 4 GiB, says so, and keeps them until its input ends. */
+ * 4 GiB, says so, and keeps them until its input ends. "late": it waits with a context until its input ends. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +43,14 @@ int main(int argc, char **argv)
         printf("held\n");
         fflush(stdout);
         return getchar() == EOF ? 0 : 6;
+    }
+    if (argc > 1 && strcmp(argv[1], "late") == 0) {
+        if (cudaFree(NULL) != cudaSuccess)
+            return 7;
+        printf("here\n");
+        fflush(stdout);
+        while (getchar() != EOF)
+            continue;
     }
     size_t before = free_now("start"), after;
     void *weights = take(512 * MIB), *more = take(256 * MIB), *unplanned = NULL;

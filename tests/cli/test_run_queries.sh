@@ -65,9 +65,26 @@ run "$PROGRAM"
 same a_bare_program_sees_it $(($(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$bare") - $(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$out"))) 4623 # and its context
 served beside plan.json
 same a_served_one_is_told_the_same "$out" "$alone"
+# A neighbour that goes while the program runs leaves it no more than there is: its own context is never free.
+run "$TENURE" plan recorded --sizing none -o none.json
+mkfifo stay
+"$TENURE" run -q --plan none.json -o late -- "$PROGRAM" late <stay >came 3>&- &
+late=$!
+exec 4>stay
+for ((i = 0; i < 200; i++)); do
+    [ -s came ] && break
+    sleep 0.05
+done
+same the_late_one_is_there "$(cat came)" here
 exec 3>&-
 wait $holder
 same the_neighbour_ended "$?" 0
+exec 4>&-
+wait $late
+same the_late_one_ended "$?" 0
+start=$(sed -n 's/^start=\([0-9]*\) .*/\1/p' came)
+context=$(jq '[.sections[0].charges[] | select(.name == "context") | .bytes] | add / 1048576 | floor' none.json)
+if [ "$start" -le $((32607 - context)) ]; then ok no_context_is_free; else not_ok no_context_is_free "$start of 32607 MiB, with a context of $context"; fi
 unset FAKEGPU_SHARED
 
 # What the plan does not know takes from what is free at once.
