@@ -11,7 +11,8 @@ echo "$out"
 # Small programs that were once served otherwise on a card: what mappings pinned memory has, the free of a block from before in a capture that was
 # lost, the second free of a block that a stream had freed.
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/served-XXXXXX") || exit 1
-export LD_LIBRARY_PATH=$here/$(dirname "$5")
+LD_LIBRARY_PATH=$here/$(dirname "$5")
+export LD_LIBRARY_PATH
 while read -r name seed ops only; do
   program=("$here/$2" --seed "$seed" --ops "$ops" --threads 1 --placed --resets 0 --only "$only" --trace)
   mkdir "$work/$name"
