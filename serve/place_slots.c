@@ -111,6 +111,17 @@ static tn_place_spill spill_of(const tn_packed_refusal *why)
     }
 }
 
+/* One wait that cleans every freed block of the context, with nothing held; what is freed meanwhile is not worth a second. Of several contexts only
+ * where the block was used in several: another's work, on another device perhaps, may be held up by this very thread. */
+static bool wait_for(const tn_work *work, tn_work_set set)
+{
+    if (!work->table->wait) return false;
+    if (set.count == 0) return work->table->wait(work->self, work->table->all(work->self)) == TN_MEM_OK;
+    for (size_t i = 0; i < TN_WORK_SET_MARKS && (i == 0 || !tn_work_set_is_clean(&set, work)); i++)
+        if (work->table->wait(work->self, set.marks[0]) != TN_MEM_OK) return false;
+    return true;
+}
+
 void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, int may_wait, tn_place_answer *out)
 {
     tn_place_slots *slots = &p->slots[row->family][row->flags];
@@ -123,14 +134,10 @@ void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uin
     why.cause = TN_PACKED_NO_CLASS; /* of no bytes, which a take refuses without a word */
     why.slot = TN_PACKED_NO_SLOT;
     tn_mem_error error = tn_packed_take(slots->packed, row->site, bytes, stream, &span, &why);
-    /* One wait that cleans every freed block of the context, with nothing held; what is freed meanwhile is not worth a second. */
-    if (error == TN_MEM_E_MUST_WAIT && may_wait) {
-        const tn_work *work = tn_place_work(p, row->family);
-        if (work->table->wait && work->table->wait(work->self, work->table->all(work->self)) == TN_MEM_OK) {
-            __atomic_fetch_add(&p->waits, 1, __ATOMIC_RELAXED);
-            out->waits++;
-            error = tn_packed_take(slots->packed, row->site, bytes, stream, &span, &why);
-        }
+    if (error == TN_MEM_E_MUST_WAIT && may_wait && wait_for(tn_place_work(p, row->family), why.wait_for)) {
+        __atomic_fetch_add(&p->waits, 1, __ATOMIC_RELAXED);
+        out->waits++;
+        error = tn_packed_take(slots->packed, row->site, bytes, stream, &span, &why);
     }
     if (error == TN_MEM_OK) {
         out->address = tn_stable_data(span);

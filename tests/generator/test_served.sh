@@ -13,8 +13,9 @@ echo "$out"
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/served-XXXXXX") || exit 1
 LD_LIBRARY_PATH=$here/$(dirname "$5")
 export LD_LIBRARY_PATH
-while read -r name seed ops only; do
-  program=("$here/$2" --seed "$seed" --ops "$ops" --threads 1 --placed --resets 0 --only "$only" --trace)
+while read -r name seed ops only more; do
+  program=("$here/$2" --seed "$seed" --ops "$ops" --threads 1 --placed --only "$only" --trace)
+  for option in $more; do program+=("$option"); done
   mkdir "$work/$name"
   if "${program[@]}" >"$work/$name.bare" && "$here/$3" record -q -o "$work/$name.run" -- "${program[@]}" >"$work/$name.record" &&
     "$here/$3" plan "$work/$name.run" -o "$work/$name.json" --quiet &&
@@ -27,10 +28,10 @@ while read -r name seed ops only; do
     failed=1
   fi
 done <<'EOF'
-pinned_mapping 9 23810 640,647
-lost_capture 19 23810 8219,8227,8238
-lost_capture_alone 14 23810 1130,1133
-freed_twice 10 5000 0-751
+pinned_mapping 9 23810 640,647 --resets 0
+lost_capture 19 23810 8219,8227,8238 --resets 0
+lost_capture_alone 14 23810 1130,1133 --resets 0
+freed_twice 10 5000 0-751 --resets 0
 EOF
 rm -rf "$work"
 # Each way in which a plan can be wrong, and each option, was there.

@@ -144,11 +144,20 @@ static tn_work_mark all(void *self)
     return inner.table->all(inner.self);
 }
 
+static uint64_t waited_for;
+
+/* Queues of one context: a wait for one is a wait for all of them. */
 static tn_mem_error wait_for(void *self, tn_work_mark mark)
 {
     (void)self;
     __atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
-    return waits_fail ? TN_MEM_E_DRIVER : inner.table->wait(inner.self, mark);
+    __atomic_store_n(&waited_for, mark.queue, __ATOMIC_RELAXED);
+    return waits_fail ? TN_MEM_E_DRIVER : inner.table->wait(inner.self, inner.table->all(inner.self));
+}
+
+uint64_t device_waited_for(void)
+{
+    return waited_for;
 }
 
 size_t device_waits(void)

@@ -44,6 +44,7 @@ void place_begin(void); /* of the section, which is done */
 /* Destroys the place, if there is one; wants nothing left of memory and metadata. */
 void fixture_end(void);
 
+uint64_t device_waited_for(void); /* the queue of the last wait's mark */
 size_t device_waits(void);
 void device_let_waits_fail(bool fail);
 /* The device finishes all up to the mark. */

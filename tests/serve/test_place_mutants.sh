@@ -20,7 +20,8 @@ slots=serve/place_slots.c
 mutant fixed_blocks_among_the_packed $slots 's/= packed_capacity\(s, family, flags\);/= 0 * packed_capacity(s, family, flags);/' test_place_slots
 mutant fixed_blocks_not_aligned $slots 's/\*end = tn_round_up\(\*end, alignment\);//' test_place_slots
 mutant wait_not_counted $slots 's/out->waits\+\+;//' test_place_slots
-mutant waits_though_it_may_not $slots 's/ && may_wait\)/)/' test_place_slots
+mutant waits_though_it_may_not $slots 's/ && may_wait && / \&\& /' test_place_slots
+mutant waits_for_all_there_is $slots 's/if \(set\.count == 0\) return/return/' test_place_slots
 mutant stream_dropped $slots 's/bytes, stream, &span/bytes, 0, \&span/' test_place_slots
 mutant in_its_own_way_by_another_name $slots 's/why->slot_site == why->site \? TN_PLACE_TOO_MANY : //' test_place_slots
 mutant no_slots_not_looked_for $slots 's/if \(!slots->packed\)/if (0)/' test_place_slots
