@@ -24,14 +24,14 @@ typedef struct queue { /* head to count; what lies before head is done with */
 
 typedef struct stream {
     span *spans;
-    uint32_t head, count, room;
+    size_t head, count, room;
     uint32_t ctx;
     uint32_t next_dirty; /* chain of the context's streams with uncovered work or a queue */
     uint8_t dirty;
     uint64_t covered;    /* done up to here */
     queue queue;         /* stream-ordered blocks freed on it */
     join *joins;         /* not yet covered, by rising `at` */
-    uint32_t join_head, join_count, join_room;
+    size_t join_head, join_count, join_room;
 } stream;
 
 typedef struct context {
@@ -130,25 +130,35 @@ tn_error tn_marks_stream(tn_marks *m, uint32_t number, uint32_t ctx)
     return e;
 }
 
+/* The array with room for one more behind `count`; what lies before `head` is done with and given up first. NULL: no memory left, and nothing
+ * has changed. */
+static void *with_room(void *at, size_t size, size_t least, size_t *head, size_t *count, size_t *room)
+{
+    if (*head == *count)
+        *head = *count = 0;
+    if (*count < *room)
+        return at;
+    if (*head > *room / 2) {
+        memmove(at, (char *)at + *head * size, (*count - *head) * size);
+        *count -= *head;
+        *head = 0;
+        return at;
+    }
+    size_t grown = *room ? *room * 2 : least;
+    at = realloc(at, grown * size);
+    if (at)
+        *room = grown;
+    return at;
+}
+
 /* ---- queues ---- */
 
 static tn_error queue_push(queue *q, uint32_t block, uint64_t stamp)
 {
-    if (q->head == q->count)
-        q->head = q->count = 0;
-    if (q->count == q->room && q->head > q->room / 2) {
-        memmove(q->at, q->at + q->head, (q->count - q->head) * sizeof(freed));
-        q->count -= q->head;
-        q->head = 0;
-    }
-    if (q->count == q->room) {
-        size_t room = q->room ? q->room * 2 : 64;
-        freed *grown = realloc(q->at, room * sizeof(freed));
-        if (!grown)
-            return TN_E_NOMEM;
-        q->at = grown;
-        q->room = room;
-    }
+    freed *at = with_room(q->at, sizeof *at, 64, &q->head, &q->count, &q->room);
+    if (!at)
+        return TN_E_NOMEM;
+    q->at = at;
     q->at[q->count++] = (freed){.stamp = stamp, .block = block};
     return TN_OK;
 }
@@ -233,27 +243,16 @@ tn_error tn_marks_work(tn_marks *m, uint32_t number, uint64_t first, uint64_t la
     e = make_dirty(m, number);
     if (e != TN_OK)
         return e;
-    if (s->head == s->count)
-        s->head = s->count = 0;
     if (s->count - s->head >= SPANS_MAX) {
         if (s->spans[s->count - 1].last < last)
             s->spans[s->count - 1].last = last;
         s->spans[s->count - 1].is_mixed = 1;
         return TN_OK;
     }
-    if (s->count == s->room && s->head > 0) {
-        memmove(s->spans, s->spans + s->head, (s->count - s->head) * sizeof(span));
-        s->count -= s->head;
-        s->head = 0;
-    }
-    if (s->count == s->room) {
-        uint32_t room = s->room ? s->room * 2 : 16;
-        span *grown = realloc(s->spans, room * sizeof(span));
-        if (!grown)
-            return TN_E_NOMEM;
-        s->spans = grown;
-        s->room = room;
-    }
+    span *at = with_room(s->spans, sizeof *at, 16, &s->head, &s->count, &s->room);
+    if (!at)
+        return TN_E_NOMEM;
+    s->spans = at;
     s->spans[s->count++] = (span){.first = first, .last = last};
     return TN_OK;
 }
@@ -272,33 +271,21 @@ tn_error tn_marks_join(tn_marks *m, uint32_t to, uint64_t at, uint32_t from, uin
         return TN_OK;
     if (s->join_count - s->join_head >= JOINS_MAX)
         s->join_head++;
-    if (s->join_count == s->join_room && s->join_head > 0) {
-        memmove(s->joins, s->joins + s->join_head, (s->join_count - s->join_head) * sizeof(join));
-        s->join_count -= s->join_head;
-        s->join_head = 0;
-    }
-    if (s->join_count == s->join_room) {
-        uint32_t room = s->join_room ? s->join_room * 2 : 4;
-        join *grown = realloc(s->joins, room * sizeof(join));
-        if (!grown)
-            return TN_E_NOMEM;
-        s->joins = grown;
-        s->join_room = room;
-    }
+    join *joins = with_room(s->joins, sizeof *joins, 4, &s->join_head, &s->join_count, &s->join_room);
+    if (!joins)
+        return TN_E_NOMEM;
+    s->joins = joins;
     s->joins[s->join_count++] = (join){.at = at, .upto = upto, .from = from};
     return TN_OK;
 }
 
 static tn_error aim(tn_marks *m, uint32_t stream, uint64_t upto)
 {
-    if (m->target_count == m->target_room) {
-        size_t room = m->target_room ? m->target_room * 2 : 16;
-        target *grown = realloc(m->targets, room * sizeof(target));
-        if (!grown)
-            return TN_E_NOMEM;
-        m->targets = grown;
-        m->target_room = room;
-    }
+    size_t head = 0;
+    target *at = with_room(m->targets, sizeof *at, 16, &head, &m->target_count, &m->target_room);
+    if (!at)
+        return TN_E_NOMEM;
+    m->targets = at;
     m->targets[m->target_count++] = (target){.stream = stream, .upto = upto};
     return TN_OK;
 }
@@ -372,7 +359,7 @@ tn_error tn_marks_done(tn_marks *m, uint32_t number, uint64_t last)
         e = context_of(m, s->ctx, &c);
     if (e != TN_OK || number == 0)
         return e;
-    for (uint32_t i = s->count; i > s->head; i--) {
+    for (size_t i = s->count; i > s->head; i--) {
         if (s->spans[i - 1].last != last || s->spans[i - 1].is_mixed)
             continue;
         memmove(&s->spans[i - 1], &s->spans[i], (s->count - i) * sizeof(span));
