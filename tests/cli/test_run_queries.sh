@@ -21,6 +21,14 @@ served() {
     [ "$rc" = 0 ] || not_ok "$name" "ended with $rc: $err"
 }
 
+# appears FILE: waits, ten seconds at most, until something stands in it
+appears() {
+    for ((i = 0; i < 200; i++)); do
+        [ -s "$1" ] && break
+        sleep 0.05
+    done
+}
+
 run "$PROGRAM"
 bare=$out
 run "$TENURE" record -q -o recorded -- "$PROGRAM"
@@ -56,10 +64,7 @@ mkfifo hold
 "$PROGRAM" hold <hold >held &
 holder=$!
 exec 3>hold
-for ((i = 0; i < 200; i++)); do
-    [ -s held ] && break
-    sleep 0.05
-done
+appears held
 same the_neighbour_is_there "$(cat held)" held
 run "$PROGRAM"
 same a_bare_program_sees_it $(($(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$bare") - $(sed -n 's/^start=\([0-9]*\) .*/\1/p' <<<"$out"))) 4623 # and its context
@@ -71,10 +76,7 @@ mkfifo stay
 "$TENURE" run -q --plan none.json -o late -- "$PROGRAM" late <stay >came 3>&- &
 late=$!
 exec 4>stay
-for ((i = 0; i < 200; i++)); do
-    [ -s came ] && break
-    sleep 0.05
-done
+appears came
 same the_late_one_is_there "$(cat came)" here
 exec 3>&-
 wait $holder
