@@ -6,6 +6,8 @@
 #ifndef TESTS_GPU_FACTS_KERNEL_H
 #define TESTS_GPU_FACTS_KERNEL_H
 
+#include "poke_kernel.h"
+
 static const char facts_ptx[] =
 	".version 7.0\n"
 	".target sm_70\n"
@@ -23,14 +25,6 @@ static const char facts_ptx[] =
 	"  @%more bra again;\n"
 	"  ret;\n"
 	"}\n"
-	".visible .entry poke(.param .u64 where)\n"
-	"{\n"
-	"  .reg .u64 %at;\n"
-	"  .reg .u32 %word;\n"
-	"  ld.param.u64 %at, [where];\n"
-	"  mov.u32 %word, 7;\n"
-	"  st.global.u32 [%at], %word;\n"
-	"  ret;\n"
-	"}\n";
+	POKE_PTX;
 
 #endif

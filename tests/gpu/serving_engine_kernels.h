@@ -5,6 +5,8 @@
 #ifndef TESTS_GPU_SERVING_ENGINE_KERNELS_H
 #define TESTS_GPU_SERVING_ENGINE_KERNELS_H
 
+#include "poke_kernel.h"
+
 static const char serving_engine_ptx[] =
 	".version 7.0\n"
 	".target sm_70\n"
@@ -31,14 +33,6 @@ static const char serving_engine_ptx[] =
 	"done:\n"
 	"  ret;\n"
 	"}\n"
-	".visible .entry poke(.param .u64 where)\n"
-	"{\n"
-	"  .reg .u64 %at;\n"
-	"  .reg .u32 %word;\n"
-	"  ld.param.u64 %at, [where];\n"
-	"  mov.u32 %word, 7;\n"
-	"  st.global.u32 [%at], %word;\n"
-	"  ret;\n"
-	"}\n";
+	POKE_PTX;
 
 #endif

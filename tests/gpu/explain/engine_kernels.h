@@ -5,19 +5,13 @@
 #ifndef TESTS_GPU_EXPLAIN_ENGINE_KERNELS_H
 #define TESTS_GPU_EXPLAIN_ENGINE_KERNELS_H
 
+#include "../poke_kernel.h"
+
 static const char engine_ptx[] =
 	".version 7.0\n"
 	".target sm_70\n"
 	".address_size 64\n"
-	".visible .entry poke(.param .u64 where)\n"
-	"{\n"
-	"  .reg .u64 %at;\n"
-	"  .reg .u32 %word;\n"
-	"  ld.param.u64 %at, [where];\n"
-	"  mov.u32 %word, 7;\n"
-	"  st.global.u32 [%at], %word;\n"
-	"  ret;\n"
-	"}\n"
+	POKE_PTX
 	".visible .entry deep(.param .u64 where)\n"
 	"{\n"
 	"  .local .align 4 .b8 frame[2048];\n"
