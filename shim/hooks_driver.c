@@ -66,6 +66,18 @@
         }                                                                                                                                  \
         return long_##name args;                                                                                                           \
     }
+/* Likewise: a kernel that is known in the current context. */
+#define TN_KERNEL(variant, name, params, args, kernel)                                                                                     \
+    static __attribute__((noinline)) CUresult long_##name params                                                                           \
+        TN_BODY(CUresult, CHARGE, name, variant, args, rec_kernel_begin(TN_F, kernel), rec_kernel(TN_F, r), TN_REAL_DRIVER(name))           \
+    __attribute__((aligned(64), optimize("no-stack-protector"))) CUresult TN_EXPORTED(name) params                                         \
+    {                                                                                                                                      \
+        TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
+        if (!TN_LIKELY(tn_kernel_is_known(kernel))) return long_##name args;                                                               \
+        CUresult r = tn_real.name args;                                                                                                    \
+        tn_kernel_add(TN_API_##name, r);                                                                                                   \
+        return r;                                                                                                                          \
+    }
 #include "shim/api_driver_memory.def"
 #include "shim/api_driver_order.def"
 #include "shim/api_driver_work.def"

@@ -74,7 +74,7 @@ typedef struct tn_hot {
     _Atomic uint8_t row[TN_API_COUNT]; /* from the start on; bits are only ever taken away */
     /* While a plan serves, the stamp of work (serve/marks.h): on a line of its own, since waits write it. */
     _Alignas(64) _Atomic uint64_t tick;
-    /* Functions launched lately, each at a place of its own: a decode step launches few over and over. */
+    /* Functions launched lately and kernels looked up lately (tn_known_kernel()), each at a place of its own: a decode step has few, over and over. */
     _Alignas(64) _Atomic uint64_t known[TN_KNOWN];
 } tn_hot;
 
@@ -95,6 +95,9 @@ static inline void tn_known_close(void)
 
 static inline void tn_known_open(void) { atomic_fetch_sub(&tn_hot_page->long_way, 1); }
 
-static inline unsigned tn_known_place(const void *function) { return (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 56); }
+static inline unsigned tn_known_place(uint64_t known) { return (unsigned)((known >> 4) * 0x9e3779b97f4a7c15u >> 56); }
+
+/* A kernel in a context, as `known` names it: of two handles one word, which by chance alone is another pair's or a function's. */
+static inline uint64_t tn_known_kernel(const void *kernel, const void *context) { return (uint64_t)kernel ^ (uint64_t)context * 0x9e3779b97f4a7c15u; }
 
 #endif

@@ -28,7 +28,7 @@ static inline __attribute__((always_inline)) void (*tn_launch_short(unsigned row
 {
     const tn_hot *hot = tn_hot_page;
     __builtin_prefetch(tn_self.work.event, 1);
-    return TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place(function)], memory_order_relaxed) == (uint64_t)function) ? hot->launch[row] : NULL;
+    return TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place((uint64_t)function)], memory_order_relaxed) == (uint64_t)function) ? hot->launch[row] : NULL;
 }
 
 /* Every TN_LAUNCH_PART launches, before one more is added: stamps the event, and says whether it may be. */

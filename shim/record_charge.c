@@ -239,29 +239,55 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
     put_off_to_waits(PUT_OFF_FIRST);
 }
 
+/* Whether a function (or tn_known_kernel()) was met before. From now on it is, and may go the short way where that is open. */
+static int was_met(uint64_t function)
+{
+    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(function)];
+    if (atomic_load_explicit(place, memory_order_relaxed) == function) return 1;
+    int met = !is_new(functions, function);
+    if (!atomic_load(&tn_hot_page->long_way)) atomic_store(place, function);
+    if (atomic_load(&tn_hot_page->long_way)) atomic_store(place, 0); /* closed meanwhile */
+    return met;
+}
+
+static void forget(uint64_t function)
+{
+    unsigned at = (unsigned)((function >> 4) * 0x9e3779b97f4a7c15u >> 40);
+    for (unsigned i = 0; i <= PLACES; i++) {
+        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &tn_hot_page->known[tn_known_place(function)];
+        uint64_t expected = function;
+        atomic_compare_exchange_strong(place, &expected, 0);
+    }
+}
+
 void rec_launch_begin(tn_hook_frame *f, const void *function)
 {
     if (f->nested || !function) return;
-    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(function)];
-    f->window.warm = atomic_load_explicit(place, memory_order_relaxed) == (uint64_t)function;
-    if (!f->window.warm) {
-        f->window.warm = !is_new(functions, (uint64_t)function);
-        if (!atomic_load(&tn_hot_page->long_way)) atomic_store(place, (uint64_t)function);
-        if (atomic_load(&tn_hot_page->long_way)) atomic_store(place, 0); /* closed meanwhile */
-    }
+    f->window.warm = was_met((uint64_t)function);
     if (!f->window.warm) work_begin(f, TN_CHARGE_LAUNCH);
     else if (atomic_load_explicit(&tn_hot_page->managed, memory_order_relaxed) > 0) atomic_store_explicit(&put_off, PUT_OFF_TOUCH, memory_order_relaxed);
 }
 
 void rec_launch_refused(tn_hook_frame *f, const void *function)
 {
-    if (f->nested || !function || f->window.warm) return;
-    unsigned at = (unsigned)(((uint64_t)function >> 4) * 0x9e3779b97f4a7c15u >> 40);
-    for (unsigned i = 0; i <= PLACES; i++) {
-        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &tn_hot_page->known[tn_known_place(function)];
-        uint64_t expected = (uint64_t)function;
-        atomic_compare_exchange_strong(place, &expected, 0);
-    }
+    if (!f->nested && function && !f->window.warm) forget((uint64_t)function);
+}
+
+void rec_kernel_begin(tn_hook_frame *f, const void *kernel)
+{
+    void *context;
+    if (f->nested || !kernel || !tn_hot_page->get_current || tn_hot_page->get_current(&context) != 0 || !context) return;
+    f->handle = (void *)tn_known_kernel(kernel, context);
+    f->window.warm = was_met((uint64_t)f->handle);
+    if (f->window.warm) return;
+    tn_charge_mark(f);
+    tn_context c = tn_context_current(f);
+    if (c.number) window_begin(f, TN_CHARGE_MODULE, c.device);
+}
+
+void rec_kernel(tn_hook_frame *f, int r)
+{
+    if (r != 0 && f->handle && !f->window.warm) forget((uint64_t)f->handle);
 }
 
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec)

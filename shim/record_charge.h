@@ -57,7 +57,9 @@ void rec_charge_own_end(tn_hook_frame *f);
 void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */
 void rec_launch_refused(tn_hook_frame *f, const void *function);    /* that launch failed: the next one is the first again */
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec);    /* and an executable graph's */
-void rec_functions_gone(void);                                      /* after a module was unloaded: handles may mean others now */
+void rec_kernel_begin(tn_hook_frame *f, const void *kernel);        /* a reading around a kernel's first look-up in a context, which may load its module */
+void rec_kernel(tn_hook_frame *f, int r);                           /* where that failed the next one is the first again */
+void rec_functions_gone(void);                                      /* after a module was unloaded or a context ended: handles may mean others now */
 void rec_graph_exec_gone(const void *exec);
 void rec_ctx_begin(tn_hook_frame *f, int device);                   /* before a context may be made there */
 void rec_ctx_made(tn_hook_frame *f, int device, void *context);     /* after it was */

@@ -53,6 +53,7 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     tn_ledger_sweep(dies_with, swept, &c.number);
     if (tn_serving) tn_serve_context_ended(c.number);
     tn_context_gone(handle);
+    rec_functions_gone(); /* those of its modules, and what its libraries' kernels had loaded there */
 }
 
 /* A primary context that is retained once more is not made. */

@@ -87,6 +87,27 @@ void rec_copy_late(int api, int ptds, const void *caller, const void *frame, int
 /* A call of the row has gone the long way, as far as it is: later ones need not. */
 void rec_copy_open(tn_hook_frame *f, unsigned row, void (*real)(void));
 
+/* ---- look-ups of kernels */
+
+/* Whether this kernel was looked up before in the current context, so that the call takes no memory and tells the journal nothing. */
+static inline __attribute__((always_inline)) int tn_kernel_is_known(const void *kernel)
+{
+    const tn_thread *t = &tn_self;
+    const tn_hot *hot = tn_hot_page;
+    void *context = NULL;
+    if (!TN_LIKELY(t->hot) || !TN_LIKELY(!tn_short_is_closed(t, hot)) || !TN_LIKELY(hot->get_current != NULL)) return 0;
+    if (!TN_LIKELY(hot->get_current(&context) == 0) || !TN_LIKELY(context != NULL)) return 0;
+    uint64_t known = tn_known_kernel(kernel, context);
+    return TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place(known)], memory_order_relaxed) == known);
+}
+
+/* After the real call: counts it. */
+static inline __attribute__((always_inline)) void tn_kernel_add(int api, int r)
+{
+    tn_self.counters[api]++;
+    if (!TN_LIKELY(r == 0)) tn_note_failure(r);
+}
+
 /* ---- waits */
 
 /* The real function where this wait may go the short way, and when it begins, else NULL. */

@@ -84,6 +84,19 @@ for program in "${programs[@]}"; do
       "$short_way_checker" "$work/$name.run"/*.tnj || failed=1
     done
     ;;
+  prog_kernels)
+    # A kernel that is known in its context is no reason to ask the device; each call is counted all the same.
+    for times in few many; do
+      FAKEGPU_STATS=$work/kernels-$times.stats twice "kernels-$times" "" "$program" "$times"
+      grep -q '^failures=0 refused=2$' "$work/kernels-$times.bare"
+      check "kernels-$times: refused without a context, and without a place for the answer" $?
+      looked_up=$(grep -oE '"cuKernelGetFunction":[0-9]+' "$work/kernels-$times.stats")
+      holds "kernels-$times" "every look-up is counted" "\"cuKernelGetFunction\"[^}]*\"calls\":${looked_up##*:}}"
+      grep -oE '"cuMemGetInfo_v2":[0-9]+' "$work/kernels-$times.stats" >"$work/kernels-$times.asked"
+    done
+    [ -s "$work/kernels-few.asked" ] && diff "$work/kernels-few.asked" "$work/kernels-many.asked"
+    check "kernels: the device is asked around a kernel's first look-up in a context alone" $?
+    ;;
   prog_copies)
     # The second time managed memory lives, and everything goes the long way.
     for managed in "" managed; do
