@@ -89,6 +89,7 @@ void tn_driver_hot(void)
 #undef TN_DRIVER
     for (unsigned i = 0; i < TN_COPY_COUNT; i++) atomic_store(&hot->copy[i], NULL); /* a call of the long way puts them back */
     for (unsigned i = 0; i < TN_WAITS_COUNT; i++) atomic_store(&hot->wait[i].real, NULL);
+    hot->self = (char *)&tn_self - (char *)__builtin_thread_pointer();
     hot->get_current = (int (*)(void **))(void (*)(void))tn_real.cuCtxGetCurrent;
 }
 

@@ -31,7 +31,8 @@ typedef struct tn_outer {
 typedef struct tn_thread {
     /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
     _Alignas(64) int busy;    /* our own code is running: a hook entered now comes from a signal handler */
-    uint32_t marks;           /* calls of this thread that are marked as moving memory now */
+    uint16_t marks;           /* calls of this thread that are marked as moving memory now */
+    uint16_t of;              /* of work.stream, where that is a default one, the context's number as tn_known_of() has it; else 0 */
     const tn_hot *hot;        /* NULL: the thread is not attached, or has no counters */
     struct {
         tn_event *event;      /* the thread's last event, where that is work; NULL: it is not */
