@@ -81,7 +81,8 @@ void tn_marks_waited_stream(tn_marks *m, uint32_t stream, uint64_t begun)
 
 void tn_marks_waited_context(tn_marks *m, uint32_t ctx, uint64_t begun)
 {
-    if (ctx < TN_MARKS_CONTEXTS) tn_marks_raise(&m->contexts[ctx].covered, begun);
+    tn_marks_context *c = tn_marks_context_find(m, ctx);
+    if (c) tn_marks_raise(&c->covered, begun);
 }
 
 /* ---- questions */
@@ -104,11 +105,13 @@ static inline bool is_uncovered_in_order(const tn_marks *m, const tn_marks_place
 static inline uint64_t base_of(const tn_marks *m, uint64_t key) { return tn_marks_covered_context(m, tn_marks_queue_context(key)); }
 
 /* The context's work that has no place, where it is uncovered; 0: none is. */
-static uint64_t uncovered_loose(const tn_marks *m, uint32_t ctx)
+static uint64_t uncovered_loose_in(const tn_marks *m, const tn_marks_context *c)
 {
-    uint64_t loose = tn_marks_read(&tn_marks_context_of(m, ctx)->loose);
-    return loose && loose >= tn_marks_covered_context(m, ctx) ? loose : 0;
+    uint64_t loose = tn_marks_read(&c->loose);
+    return loose && loose >= tn_marks_greater(tn_marks_read(&m->contexts[0].covered), tn_marks_read(&c->covered)) ? loose : 0;
 }
+
+static uint64_t uncovered_loose(const tn_marks *m, uint32_t ctx) { return uncovered_loose_in(m, tn_marks_context_of(m, ctx)); }
 
 static uint32_t contexts_of(const tn_marks *m) { return atomic_load_explicit(&m->context_count, memory_order_acquire); }
 
@@ -116,8 +119,8 @@ static uint32_t contexts_of(const tn_marks *m) { return atomic_load_explicit(&m-
 static bool is_any_loose(const tn_marks *m)
 {
     uint32_t count = contexts_of(m);
-    for (uint32_t ctx = 0; ctx < count; ctx++)
-        if (uncovered_loose(m, ctx)) return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (uncovered_loose_in(m, &m->contexts[i])) return true;
     return false;
 }
 
@@ -149,7 +152,6 @@ static size_t gather(const tn_marks *m, uint32_t ctx, tn_work_set *set)
 
 void tn_marks_uncovered(tn_marks *m, uint32_t ctx, tn_work_set *set)
 {
-    if (ctx >= TN_MARKS_CONTEXTS) ctx = 0;
     uint64_t left;
     size_t count;
     do { /* a place that changes hands while it is looked at has been of neither */
@@ -215,8 +217,11 @@ static bool is_all_covered(const tn_marks *m, uint32_t ctx, uint64_t sequence)
     }
     if (ctx != TN_MARKS_EVERYWHERE) return !uncovered_loose(m, 0) && !uncovered_loose(m, ctx);
     uint32_t count = contexts_of(m);
-    for (uint32_t c = 0; c < count; c++)
-        if (tn_marks_covered_context(m, c) <= sequence && uncovered_loose(m, c)) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_marks_context *c = &m->contexts[i];
+        uint64_t covered = tn_marks_greater(tn_marks_read(&m->contexts[0].covered), tn_marks_read(&c->covered));
+        if (covered <= sequence && uncovered_loose_in(m, c)) return false;
+    }
     return true;
 }
 
@@ -227,7 +232,7 @@ static bool is_wide_done(tn_marks *m, tn_work_mark mark)
     uint32_t ctx = tn_marks_queue_context(mark.queue), stream = tn_marks_queue_stream(mark.queue);
     bool everywhere = ctx == TN_MARKS_EVERYWHERE;
     if ((everywhere ? tn_marks_read(&m->contexts[0].covered) : tn_marks_covered_context(m, ctx)) > mark.sequence) return true;
-    tn_marks_context *c = &m->contexts[everywhere ? 0 : ctx];
+    tn_marks_context *c = everywhere ? &m->contexts[0] : tn_marks_context_of(m, ctx);
     if (tn_marks_read(&c->settled) >= mark.sequence) return true;
     /* Mostly it is the stream's own work that is not done. */
     const tn_marks_place *p = stream ? tn_marks_find(m, stream) : NULL;
@@ -282,7 +287,7 @@ static tn_mem_error wait_for(void *self, tn_work_mark mark)
     tn_marks *m = self;
     if (!m->wait) return TN_MEM_E_ARGUMENT;
     uint32_t ctx = tn_marks_queue_context(mark.queue);
-    if (ctx >= TN_MARKS_CONTEXTS) ctx = 0;
+    if (!tn_marks_context_find(m, ctx)) ctx = 0;
     uint64_t begun = tn_marks_begin(m, m->now());
     tn_mem_error error = m->wait(m->self, ctx);
     if (error == TN_MEM_OK) tn_marks_waited_context(m, ctx, begun);

@@ -73,7 +73,7 @@ tn_mem_error tn_marks_create(const tn_marks_options *o, tn_marks **out)
     for (int pass = 0; pass < 2; pass++) { /* counts, then places */
         uintptr_t at = ((uintptr_t)m.block + 63) & ~(uintptr_t)63, from = at;
         self = part(&at, 1, sizeof *self);
-        m.contexts = part(&at, TN_MARKS_CONTEXTS, sizeof *m.contexts);
+        m.contexts = part(&at, TN_MARKS_CONTEXTS + 1, sizeof *m.contexts);
         m.index = part(&at, index_size, sizeof *m.index);
         m.places = part(&at, streams, sizeof *m.places);
         m.left = part(&at, streams, sizeof *m.left);
@@ -88,6 +88,7 @@ tn_mem_error tn_marks_create(const tn_marks_options *o, tn_marks **out)
     }
     m.context_count = 1;
     memcpy(self, &m, sizeof m);
+    atomic_init(&m.contexts[TN_MARKS_CONTEXTS].covered, UINT64_MAX);
     self->tick = o->tick ? o->tick : &self->own_tick;
     tn_marks_raise(self->tick, o->now()); /* no stamp is 0 */
     *out = self;
@@ -105,18 +106,38 @@ void tn_marks_destroy(tn_marks **marks)
 
 /* ---- contexts */
 
-void tn_marks_loosen(tn_marks *m, uint32_t ctx, uint64_t stamp)
+/* With the lock held: gives the context its place, where it has none. A context that has ended leaves its own: who still looks for it finds nothing, which
+ * says that it has ended. Words that somebody raises who had found it before are stamps of then, and what comes later is not covered by them. */
+static tn_marks_context *context_place(tn_marks *m, uint32_t ctx)
 {
-    tn_marks_count_context(m, ctx);
-    tn_marks_raise(&tn_marks_context_of(m, ctx)->loose, stamp);
+    tn_marks_context *c = tn_marks_context_find(m, ctx);
+    for (uint32_t way = 0; !c && way < TN_MARKS_NEAR; way++) {
+        tn_marks_context *there = tn_marks_context_near(m, ctx, way);
+        if (!atomic_load_explicit(&there->number, memory_order_relaxed) || tn_marks_read(&there->covered) == UINT64_MAX) c = there;
+    }
+    if (!c || atomic_load_explicit(&c->number, memory_order_relaxed) == ctx) return c;
+    atomic_store_explicit(&c->number, 0, memory_order_release);
+    atomic_store_explicit(&c->covered, 0, memory_order_release);
+    atomic_store_explicit(&c->settled, 0, memory_order_release);
+    atomic_store_explicit(&c->loose, 0, memory_order_release);
+    atomic_store_explicit(&c->touched, 0, memory_order_release);
+    atomic_store_explicit(&c->legacy, 0, memory_order_release);
+    atomic_store_explicit(&c->blocking, 0, memory_order_release);
+    atomic_store_explicit(&c->number, ctx, memory_order_release);
+    uint32_t at = (uint32_t)(c - m->contexts);
+    if (atomic_load_explicit(&m->context_count, memory_order_relaxed) <= at) atomic_store_explicit(&m->context_count, at + 1, memory_order_release);
+    return c;
 }
 
-void tn_marks_count_context(tn_marks *m, uint32_t ctx)
+void tn_marks_loosen(tn_marks *m, uint32_t ctx, uint64_t stamp)
 {
-    uint32_t count = atomic_load_explicit(&m->context_count, memory_order_relaxed);
-    while (ctx < TN_MARKS_CONTEXTS && count <= ctx &&
-           !atomic_compare_exchange_weak_explicit(&m->context_count, &count, ctx + 1, memory_order_release, memory_order_relaxed)) {
+    tn_marks_context *c = tn_marks_context_find(m, ctx);
+    if (!c) {
+        tn_marks_hold(&m->held);
+        c = context_place(m, ctx);
+        tn_marks_let_go(&m->held);
     }
+    tn_marks_raise(c ? &c->loose : &m->contexts[0].loose, stamp);
 }
 
 /* ---- places: all with the lock held */
@@ -162,8 +183,12 @@ tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, un
 {
     tn_marks_place *p = tn_marks_find(m, stream);
     if (p) return p;
-    if (ctx >= TN_MARKS_CONTEXTS) ctx = 0;
     tn_marks_hold(&m->held);
+    tn_marks_context *c = context_place(m, ctx);
+    if (!c) {
+        ctx = 0;
+        c = &m->contexts[0];
+    }
     p = tn_marks_find(m, stream);
     for (uint32_t way = 0; !p && way < TN_MARKS_WAYS; way++) {
         _Atomic uint32_t *at = &m->index[at_of(m, stream, way)];
@@ -177,9 +202,8 @@ tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, un
         store(&p->key, tn_marks_queue(ctx, stream));
         tn_marks_let_go(&j->held);
         atomic_store_explicit(at, n + 1, memory_order_release);
-        tn_marks_count_context(m, ctx);
-        if (!(what & (TN_MARKS_LEGACY | TN_MARKS_NONBLOCKING))) atomic_fetch_add_explicit(&m->contexts[ctx].blocking, 1, memory_order_release);
-        if (what & TN_MARKS_LEGACY && ctx) atomic_store_explicit(&m->contexts[ctx].legacy, n + 1, memory_order_release);
+        if (!(what & (TN_MARKS_LEGACY | TN_MARKS_NONBLOCKING))) atomic_fetch_add_explicit(&c->blocking, 1, memory_order_release);
+        if (what & TN_MARKS_LEGACY && ctx) atomic_store_explicit(&c->legacy, n + 1, memory_order_release);
     }
     if (!p) atomic_store_explicit(&m->crowded, 1, memory_order_release);
     tn_marks_let_go(&m->held);
@@ -192,6 +216,7 @@ static void leave(tn_marks *m, tn_marks_place *p)
     uint64_t key = tn_marks_read(&p->key), last;
     uint32_t ctx = tn_marks_queue_context(key), stream = tn_marks_queue_stream(key), n = (uint32_t)(p - m->places);
     tn_marks_joins *j = tn_marks_joins_of(m, p);
+    tn_marks_context *c = tn_marks_context_of(m, ctx); /* which has its place as long as a stream of it has one */
     tn_marks_hold(&j->held);
     uint64_t covered = tn_marks_greater(tn_marks_read(&p->covered), tn_marks_covered_context(m, ctx));
     tn_marks_ended *e = &m->ended[tn_marks_hash(stream) % TN_MARKS_ENDED];
@@ -204,9 +229,9 @@ static void leave(tn_marks *m, tn_marks_place *p)
     store(&p->key, 0);
     tn_marks_let_go(&j->held);
     if (!(atomic_load_explicit(&p->what, memory_order_relaxed) & (TN_MARKS_LEGACY | TN_MARKS_NONBLOCKING)))
-        atomic_fetch_sub_explicit(&m->contexts[ctx < TN_MARKS_CONTEXTS ? ctx : 0].blocking, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&c->blocking, 1, memory_order_release);
     uint32_t legacy = n + 1;
-    atomic_compare_exchange_strong_explicit(&m->contexts[ctx].legacy, &legacy, 0, memory_order_release, memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&c->legacy, &legacy, 0, memory_order_release, memory_order_relaxed);
     for (uint32_t way = 0; way < TN_MARKS_WAYS; way++) {
         _Atomic uint32_t *at = &m->index[at_of(m, stream, way)];
         if (atomic_load_explicit(at, memory_order_relaxed) == n + 1) atomic_store_explicit(at, 0, memory_order_release);
@@ -231,11 +256,12 @@ void tn_marks_stream_ended(tn_marks *m, uint32_t stream)
 
 void tn_marks_context_ended(tn_marks *m, uint32_t ctx)
 {
-    if (!ctx || ctx >= TN_MARKS_CONTEXTS) return;
-    tn_marks_raise(&m->contexts[ctx].covered, UINT64_MAX);
+    if (!ctx) return;
     tn_marks_hold(&m->held);
+    tn_marks_context *c = tn_marks_context_find(m, ctx);
+    if (c) tn_marks_raise(&c->covered, UINT64_MAX);
     uint32_t used = atomic_load_explicit(&m->used, memory_order_relaxed);
-    for (uint32_t i = 0; i < used; i++) {
+    for (uint32_t i = 0; c && i < used; i++) {
         uint64_t key = tn_marks_read(&m->places[i].key);
         if (key && tn_marks_queue_context(key) == ctx) leave(m, &m->places[i]);
     }

@@ -14,7 +14,8 @@
 
 #include "serve/marks.h"
 
-#define TN_MARKS_CONTEXTS 1024u /* by number; those beyond are not told apart, as if their numbers were not known */
+#define TN_MARKS_CONTEXTS 1024u /* at once; those beyond are not told apart, as if their numbers were not known */
+#define TN_MARKS_NEAR 8u        /* places of contexts that are looked at */
 #define TN_MARKS_PAIRS 8u       /* of one stream or event; what finds no place among them is forgotten */
 #define TN_MARKS_WAYS 16u       /* places of the hash tables that are looked at */
 #define TN_MARKS_REST 64u       /* places that have been left and are not given on yet: a thread may be about to write into one */
@@ -69,6 +70,7 @@ typedef struct tn_marks_context {
     _Atomic uint64_t loose;                /* stamp of the last work in it that has no place: of streams beyond, ended ones */
     _Atomic uint64_t touched;              /* stamp of the last record or join in its legacy default stream, which others may come after */
     _Atomic uint32_t legacy;               /* 1 + the place of that stream */
+    _Atomic uint32_t number;               /* whose this is; changes hands when that context has ended, and before all else is the next one's */
     _Atomic uint32_t blocking;             /* so many places are of streams that wait for that one, and it for them */
 } tn_marks_context;
 
@@ -80,7 +82,8 @@ struct tn_marks {
     tn_marks_place *places;
     _Atomic uint32_t *index;    /* hash of a stream's number -> 1 + its place */
     tn_marks_event *events;
-    tn_marks_context *contexts; /* [0]: of contexts that are not known; its `covered` is every context's */
+    tn_marks_context *contexts; /* [0]: of contexts that are not known; its `covered` is every context's. Behind the last one: of one that has had
+                                 * no work, or has ended */
     tn_marks_joins *joins;      /* by place */
     tn_marks_ended *ended;      /* by hash of number */
     uint32_t *left;             /* a ring of places without an owner */
@@ -95,7 +98,7 @@ struct tn_marks {
     void *block;
     size_t bytes;
     _Alignas(64) _Atomic uint32_t used; /* places beyond have never had an owner */
-    _Atomic uint32_t context_count;     /* contexts beyond have never been told of */
+    _Atomic uint32_t context_count;     /* places of contexts beyond have never had an owner */
     _Atomic uint32_t events_end;        /* no event covers anything */
     _Atomic uint32_t crowded;           /* a stream found no place, maybe a legacy one */
     _Atomic uint32_t astray;            /* records under way whose events have no place */
@@ -146,10 +149,28 @@ tn_marks_place *tn_marks_place_of(tn_marks *m, uint32_t ctx, uint32_t stream, un
 
 static inline tn_marks_joins *tn_marks_joins_of(const tn_marks *m, const tn_marks_place *p) { return &m->joins[p - m->places]; }
 
-/* [0] where it is not known. */
+static inline tn_marks_context *tn_marks_context_near(const tn_marks *m, uint32_t ctx, uint32_t way)
+{
+    return &m->contexts[1 + (ctx - 1 + way) % (TN_MARKS_CONTEXTS - 1)];
+}
+
+/* The context's own, NULL: it has none. Numbers are never given twice, so a miss says that it has had no work, has ended, or found no place. */
+static inline tn_marks_context *tn_marks_context_find(const tn_marks *m, uint32_t ctx)
+{
+    if (!ctx) return &m->contexts[0];
+    for (uint32_t way = 0; way < TN_MARKS_NEAR; way++) {
+        tn_marks_context *c = tn_marks_context_near(m, ctx, way);
+        if (atomic_load_explicit(&c->number, memory_order_acquire) == ctx) return c;
+    }
+    return NULL;
+}
+
+/* [0] where it is not known. What one has that found no place is under 0 too, so of a miss there is nothing to know. */
 static inline tn_marks_context *tn_marks_context_of(const tn_marks *m, uint32_t ctx)
 {
-    return &m->contexts[ctx < TN_MARKS_CONTEXTS ? ctx : 0];
+    tn_marks_context *c = tn_marks_context_find(m, ctx);
+    if (__builtin_expect(c != NULL, 1)) return c;
+    return &m->contexts[TN_MARKS_CONTEXTS];
 }
 
 /* Up to where all work of a context is done; of those that are not known, of every one. */
@@ -173,7 +194,6 @@ static inline uint64_t tn_marks_last_in_order(const tn_marks *m, const tn_marks_
 
 /* Work of it has no place. */
 void tn_marks_loosen(tn_marks *m, uint32_t ctx, uint64_t stamp);
-void tn_marks_count_context(tn_marks *m, uint32_t ctx);
 
 /* A stream was given what is no work by itself. Others come after it where it is the legacy one, and so after what that comes after. */
 static inline void tn_marks_touch(tn_marks *m, const tn_marks_place *p, uint64_t stamp)

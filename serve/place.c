@@ -128,6 +128,13 @@ tn_mem_error tn_place_release_hold(tn_place *p, uint32_t row, const void *addres
     return slots ? tn_packed_release_hold(slots, address) : TN_MEM_E_ARGUMENT;
 }
 
+int tn_place_has_live(tn_place *p)
+{
+    tn_packed_stats slots = {0};
+    if (p->slots[TN_FAMILY_ASYNC][0].packed) tn_packed_read_stats(p->slots[TN_FAMILY_ASYNC][0].packed, &slots);
+    return slots.live_blocks != 0 || tn_place_bumps_have_live(p);
+}
+
 void tn_place_read_stats(tn_place *p, tn_place_stats *stats)
 {
     stats->capacity = p->capacity;

@@ -62,6 +62,9 @@ TN_MEM_MUST_USE tn_mem_error tn_place_create(const tn_place_options *options, tn
  * asked, and only memory that outlives contexts is given back. */
 void tn_place_destroy(tn_place **place, int forget);
 
+/* Whether any of its stream-ordered memory, which alone outlives a context, is a live block. No take may be under way. */
+int tn_place_has_live(tn_place *place);
+
 /* A block of `bytes` bytes for row `row` of the section, at the alignment that the driver would give. `stream` is the number of the stream whose
  * order the block follows, 0 for plain and pinned memory. `phase`: TN_PHASE_*. `may_wait`: whether a wait may be made. A row that is native
  * or of another kind than the request is the caller's to know. */

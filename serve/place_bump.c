@@ -91,6 +91,26 @@ void tn_place_bumps_destroy(tn_place *p, int forget)
     p->stack_count = 0;
 }
 
+/* What waits to be taken back is live for the tier below, and nobody's block. */
+static int has_live(tn_place_bump *b)
+{
+    tn_arena_stats arena = {0};
+    tn_scratch_stats stack = {0};
+    tn_spin_lock(&b->lock);
+    if (b->arena) tn_arena_read_stats(b->arena, &arena);
+    if (b->stack) tn_scratch_read_stats(b->stack, &stack);
+    int live = arena.live_blocks + stack.live_blocks > b->count + b->lost;
+    tn_spin_unlock(&b->lock);
+    return live;
+}
+
+int tn_place_bumps_have_live(tn_place *p)
+{
+    int live = has_live(&p->engine[TN_FAMILY_ASYNC]);
+    for (size_t i = 0; i < p->stack_count && !live; i++) live = has_live(&p->stacks[i]);
+    return live;
+}
+
 /* ---- taking */
 
 static tn_mem_error free_now(tn_place_bump *b, void *address)
@@ -162,7 +182,10 @@ static tn_mem_error give_to(tn_place *p, tn_place_bump *b, const tn_work *work, 
     if (b->count == TN_PLACE_WAITING) take_back(b, work, b->count);
     if (b->count < TN_PLACE_WAITING) b->waiting[(b->first + b->count++) % TN_PLACE_WAITING] = w;
     else if (b->arena) return tn_arena_free_used(b->arena, address, uncovered); /* which keeps one set of work for all of them */
-    else __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
+    else {
+        b->lost++;
+        __atomic_fetch_add(&p->not_taken_back, 1, __ATOMIC_RELAXED);
+    }
     return TN_MEM_OK;
 }
 

@@ -31,6 +31,7 @@ typedef struct tn_place_bump {
     uint64_t stream;      /* T4: whose it is; 0: nobody's yet */
     tn_place_waiting *waiting; /* a ring of `count` from `first` on */
     size_t first, count;
+    size_t lost;          /* freed, and there was no room to wait in */
 } tn_place_bump;
 
 /* T1: regions of the driver's, each with the mark up to which it is used, the newest last. One without live blocks is to be given back. The
@@ -97,6 +98,7 @@ void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uin
 /* ---- place_bump.c */
 TN_MEM_MUST_USE tn_mem_error tn_place_bumps_create(tn_place *p, uint64_t *short_by);
 void tn_place_bumps_destroy(tn_place *p, int forget);
+int tn_place_bumps_have_live(tn_place *p); /* stream-ordered blocks, those that wait apart */
 void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, tn_place_answer *out);
 TN_MEM_MUST_USE tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered);
 

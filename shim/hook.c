@@ -23,6 +23,7 @@
 #include "shim/pages.h"
 #include "shim/phase.h"
 #include "shim/python.h"
+#include "shim/quiet.h"
 #include "shim/real.h"
 #include "shim/signals.h"
 #include "shim/record_charge.h"
@@ -88,6 +89,7 @@ static void thread_ends(void *t)
     thread->hot = NULL;
     tn_moving_release(thread->moving);
     thread->moving = NULL;
+    tn_quiet_leave(&thread->busy);
     if (j) tn_ledger_thread_ends();
     if (j && thread->own_streams) tn_thread_streams_gone(thread->serial);
     thread->own_streams = 0;
@@ -104,7 +106,8 @@ static void attach(tn_thread *t)
     t->hot = t->counters ? tn_hot_page : NULL;
     if (t->journal && !t->moving) t->moving = tn_moving_claim();
     t->serial = 1 + atomic_fetch_add(&thread_serial, 1);
-    if (t->journal) pthread_setspecific(thread_end, t);
+    if (!t->journal || pthread_setspecific(thread_end, t) != 0) tn_quiet_unknown();
+    else tn_quiet_join(&t->busy);
     thread_event(journal, t, 1);
     t->busy = was;
 }

@@ -17,6 +17,9 @@ static _Atomic int64_t nvml_more[TN_READING_DEVICES];
 static _Atomic int nvml_known[TN_READING_DEVICES];
 static _Atomic uint64_t baseline[TN_READING_DEVICES];
 static _Atomic int after_count;
+/* Of the last context's end on a device, where nobody was asked what it gave back: what was in use before it, and its stamp. The next first context's
+ * reading, which comes before anything else is there, says so then. */
+static struct { _Atomic uint64_t used, begun, flags; } unread_end[TN_READING_DEVICES];
 static _Atomic int neighbours_told;       /* NVML tells this process of others */
 static _Atomic uint64_t neighbours_asked; /* stamp */
 
@@ -81,6 +84,9 @@ void rec_ctx_begin(tn_hook_frame *f, int device)
     if (!tn_nvml_session_open(&nvml, device)) return;
     f->window.quiet = (uint8_t)tn_nvml_used(&nvml, &f->before.used); /* here: NVML has said how much */
     tn_nvml_session_close(&nvml);
+    uint64_t was = atomic_exchange(&unread_end[device].used, 0), now = f->before.used - (uint64_t)atomic_load(&nvml_more[device]);
+    if (was && f->window.quiet && now != was)
+        charge_event(f, TN_CHARGE_CONTEXT, (uint8_t)device, atomic_load(&unread_end[device].begun), was, now, atomic_load(&unread_end[device].flags), 1);
 }
 
 /* The first context of this process on the device: NVML before and after, and the driver after. */
@@ -102,8 +108,8 @@ static void first_context(tn_hook_frame *f, const tn_reading *r)
     }
     int64_t more = (int64_t)(after - r->used);
     atomic_store(&nvml_more[d], more);
-    atomic_store(&nvml_known[d], 1);
-    atomic_store(&baseline[d], before > (uint64_t)more ? before - (uint64_t)more : 0);
+    /* Of the process's first there: what one that has ended leaves is no other process's. */
+    if (!atomic_exchange(&nvml_known[d], 1)) atomic_store(&baseline[d], before > (uint64_t)more ? before - (uint64_t)more : 0);
     charge_event(f, TN_CHARGE_BASELINE, d, f->before.tsc, before - (uint64_t)more, before, (uint64_t)more, 0);
     charge_event(f, TN_CHARGE_CONTEXT, d, f->before.tsc, before - (uint64_t)more, r->used, flags | (r->quiet ? TN_CHARGE_ALONE : 0u), 0);
 }
@@ -157,6 +163,11 @@ void rec_ctx_end_done(tn_hook_frame *f, int still_alive, void *context)
         had = tn_nvml_used(&nvml, &used);
         tn_nvml_session_close(&nvml);
         r = (tn_reading){.used = used - (uint64_t)atomic_load(&nvml_more[d]), .others = f->before.others, .device = d, .quiet = f->window.quiet};
+    }
+    if (!had && atomic_load(&nvml_known[d]) && !tn_reading_has_context(d)) {
+        atomic_store(&unread_end[d].begun, f->before.tsc);
+        atomic_store(&unread_end[d].flags, f->window.quiet ? TN_CHARGE_QUIET_BEFORE | TN_CHARGE_QUIET_AFTER | TN_CHARGE_ALONE : 0u);
+        atomic_store(&unread_end[d].used, f->before.used);
     }
     if (!had || r.used == f->before.used) return;
     uint64_t flags = (f->window.quiet ? TN_CHARGE_QUIET_BEFORE : 0u) | (r.quiet ? TN_CHARGE_QUIET_AFTER : 0u) |

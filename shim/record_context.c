@@ -1,4 +1,6 @@
 /* Contexts and modules: who is current where, and what a destroyed context takes with it. */
+#include <stdatomic.h>
+
 #include "shim/identity.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -59,12 +61,15 @@ static void context_dies(tn_hook_frame *f, int what, void *handle)
     rec_functions_gone(); /* those of its modules, and what its libraries' kernels had loaded there */
 }
 
+static _Atomic uint64_t reset_devices; /* a bit each: the primary context was reset, so the next retain makes it anew, under its old handle */
+
 /* A primary context that is retained once more is not made. */
 void rec_ctx_primary_retain_begin(tn_hook_frame *f, int device)
 {
     unsigned flags;
     int active = 0;
-    if (tn_context_primary(device)) return;
+    if (device < 0 || device >= 64) return;
+    if (tn_context_primary(device) && !(atomic_fetch_and(&reset_devices, ~((uint64_t)1 << device)) >> device & 1)) return;
     if (tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(device, &flags, &active) == 0 && active) return;
     rec_ctx_begin(f, device);
 }
@@ -100,6 +105,7 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
     }
     /* The last release ends it; its handle may belong to another context then. A reset context keeps its own. */
     if (what == TN_CTX_PRIMARY_RELEASE) tn_context_set_primary(device, NULL);
+    else if (device >= 0 && device < 64) atomic_fetch_or(&reset_devices, (uint64_t)1 << device);
     context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle);
     rec_ctx_end_done(f, 0, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,12 +17,12 @@
 #include "shim/serve.h"
 #include "shim/serve_calls.h"
 
-#define CONTEXTS 64u    /* as many as are served */
+#define CONTEXTS 64u    /* with checks at once */
 #define AT_EXIT 65536u  /* live blocks that are looked at when the process ends */
 #define EXIT_NS 2000000000ll /* and for how long */
 #define WAITS 200000    /* turns of sched_yield for another thread's making: some tenths of a second */
 
-enum { EMPTY = 0, MAKING, READY, FAILED, ENDED };
+enum { EMPTY = 0, MAKING, READY, FAILED };
 enum { FREE = 0, CLAIMED, UNDER_WAY, LOOKED_AT };
 
 static tn_checks_context contexts[CONTEXTS];
@@ -38,10 +39,11 @@ static void look_and_tell(tn_hook_frame *f, const unsigned char *at, uint32_t ga
 tn_checks_context *tn_checks_of(tn_hook_frame *f, tn_context c, int make)
 {
     tn_checks_context *k = NULL;
-    for (uint32_t i = 0; i < CONTEXTS && !k; i++) {
-        uint32_t there = atomic_load(&contexts[i].ctx);
-        if (!there && !make) return NULL;
-        if (there == c.number || (!there && (atomic_compare_exchange_strong(&contexts[i].ctx, &there, c.number) || there == c.number))) k = &contexts[i];
+    for (uint32_t i = 0; i < CONTEXTS && !k; i++)
+        if (atomic_load(&contexts[i].ctx) == c.number) k = &contexts[i];
+    for (uint32_t i = 0; make && i < CONTEXTS && !k; i++) {
+        uint32_t nobody = 0;
+        if (atomic_compare_exchange_strong(&contexts[i].ctx, &nobody, c.number) || nobody == c.number) k = &contexts[i];
     }
     int state = k ? atomic_load(&k->state) : FAILED;
     if (state == EMPTY && make && tn_capture_gate_wait()) {
@@ -51,8 +53,10 @@ tn_checks_context *tn_checks_of(tn_hook_frame *f, tn_context c, int make)
                        tn_real.cuStreamCreate(&k->own, CU_STREAM_NON_BLOCKING) == 0 && tn_real.cuMemHostAlloc &&
                        tn_real.cuMemHostAlloc((void **)&k->copies, TN_CHECKS_LATE * TN_CANARY_MAX, 0) == 0;
             rec_charge_own_end(f);
-            k->late = made ? tn_pages(TN_CHECKS_LATE * sizeof *k->late) : NULL;
-            state = k->late && tn_real.cuMemsetD8Async && tn_real.cuMemcpyDtoHAsync_v2 && tn_real.cuStreamSynchronize ? READY : FAILED;
+            if (!k->late) k->late = tn_pages(TN_CHECKS_LATE * sizeof *k->late);
+            else memset(k->late, 0, TN_CHECKS_LATE * sizeof *k->late); /* of a context that has ended: the events went with it */
+            atomic_store(&k->under_way, 0);
+            state = made && k->late && tn_real.cuMemsetD8Async && tn_real.cuMemcpyDtoHAsync_v2 && tn_real.cuStreamSynchronize ? READY : FAILED;
             atomic_store(&k->state, state);
         }
         tn_capture_gate_waited();
@@ -66,8 +70,11 @@ tn_checks_context *tn_checks_of(tn_hook_frame *f, tn_context c, int make)
 
 void tn_serve_checks_context_ended(uint32_t ctx)
 {
-    for (uint32_t i = 0; ctx && i < CONTEXTS; i++)
-        if (atomic_load(&contexts[i].ctx) == ctx) atomic_store(&contexts[i].state, ENDED);
+    for (uint32_t i = 0; ctx && i < CONTEXTS; i++) {
+        if (atomic_load(&contexts[i].ctx) != ctx) continue;
+        atomic_store(&contexts[i].state, EMPTY);
+        atomic_store(&contexts[i].ctx, 0);
+    }
 }
 
 int tn_checks_enter(const tn_checks_context *k, int *pushed)

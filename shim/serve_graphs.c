@@ -108,3 +108,19 @@ void tn_serve_exec_gone(const void *exec)
     hold_count = kept_holds;
     tn_lock_release(&holds_lock);
 }
+
+void tn_serve_graphs_forget(const tn_place *place)
+{
+    uint32_t left = 0;
+    tn_lock_take(&kept_lock);
+    for (uint32_t i = 0; i < kept_count; i++)
+        if (kept[i].place != place) kept[left++] = kept[i];
+    kept_count = left;
+    tn_lock_release(&kept_lock);
+    left = 0;
+    tn_lock_take(&holds_lock);
+    for (uint32_t i = 0; i < hold_count; i++)
+        if (holds[i].place != place) holds[left++] = holds[i];
+    hold_count = left;
+    tn_lock_release(&holds_lock);
+}

@@ -23,4 +23,7 @@ void tn_serve_graph_was_read(const void *graph);
 void tn_serve_graph_holds(const void *exec, const tn_entry *block);
 void tn_serve_exec_gone(const void *exec);
 
+/* The place is being taken apart: what is kept or held there is nobody's any more. No thread is within a call on it. */
+void tn_serve_graphs_forget(const tn_place *place);
+
 #endif

@@ -23,6 +23,7 @@ static struct {
     _Alignas(64) _Atomic uint64_t backed, ended_plainly, used_high, reserved_high;
     _Atomic uint64_t kept;      /* what the pool would have reserved: the most backed since the last wait, at which it gives back */
     _Atomic uint64_t threshold; /* what it would give back down to */
+    _Atomic uint64_t arenas_ended; /* bytes of arenas that the driver's used figure has, though they are gone */
 } pooled[TN_SERVE_DEVICES];
 TN_HOT_DATA _Atomic int tn_serve_pools_kept;
 static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's current pool, 0: the default one */
@@ -71,6 +72,11 @@ void tn_serve_pools_give_back(void)
 static uint64_t reserved_now(uint8_t device) { return up(atomic_load(&pooled[device].kept), TN_SERVE_POOL_STEP); }
 
 static uint64_t pool_used(uint8_t device) { return atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly); }
+
+void tn_serve_pool_arena_ended(uint8_t device, uint64_t bytes)
+{
+    if (device < TN_SERVE_DEVICES) atomic_fetch_add(&pooled[device].arenas_ended, bytes);
+}
 
 /* ---- the device */
 
@@ -215,7 +221,7 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     uint64_t *out = value, plain, arenas;
     tn_serve_held(device, &plain, &arenas);
     int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-    uint64_t ours = is_used ? arenas : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
+    uint64_t ours = is_used ? arenas + atomic_load(&pooled[device].arenas_ended) : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
     switch (attribute) {
     case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + pool_used(device); break;
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;

@@ -17,6 +17,8 @@ static inline void tn_serve_pools_wait(void)
 {
     if (__builtin_expect(atomic_load_explicit(&tn_serve_pools_kept, memory_order_relaxed), 0)) tn_serve_pools_give_back();
 }
+/* An arena of the default pool went back by a plain free, since its context has ended: the pool's used bytes have it for good, as of any block. */
+void tn_serve_pool_arena_ended(uint8_t device, uint64_t bytes);
 /* The program had the pool give back all but `keep` bytes. */
 void tn_serve_pool_trimmed(uint64_t pool, uint64_t keep);
 

@@ -15,7 +15,8 @@
 #include "shim/serve.h"
 #include "shim/serve_info.h"
 
-#define CONTEXTS 1024u  /* by number; one beyond cannot be waited for */
+#define CONTEXTS 1024u  /* at once; one beyond cannot be waited for */
+#define NEAR 8u         /* places that are looked at for one */
 #define STREAMS 65536u  /* by number; of one beyond it is not known whether it blocks, so it does */
 
 TN_HOT_DATA tn_marks *tn_serving_marks;
@@ -27,14 +28,25 @@ static _Atomic int events_end;
 
 /* ---- waiting for contexts */
 
-static struct {
+typedef struct context {
+    _Atomic uint32_t number; /* 0: nobody's. Whose it is, until that has ended and another comes */
     void *_Atomic handle; /* NULL: not known, ending or gone */
     _Atomic int waits;    /* of ours, under way */
     _Atomic int ending;
     _Atomic int used;     /* had work: to wait for one that had none might make it */
     _Atomic uint32_t green; /* 1 + its device */
-} contexts[CONTEXTS];
-static _Atomic uint32_t context_end; /* contexts beyond are not known */
+} context;
+static context contexts[CONTEXTS];
+static _Atomic uint32_t context_end; /* places beyond were never anybody's */
+static _Atomic int unknown; /* a context found no place: to wait for all of them cannot be done */
+
+/* By the remainder of its number, or shortly behind that; NULL. */
+static context *find(uint32_t number)
+{
+    for (uint32_t i = 0; number && i < NEAR; i++)
+        if (atomic_load(&contexts[(number + i) % CONTEXTS].number) == number) return &contexts[(number + i) % CONTEXTS];
+    return NULL;
+}
 
 static void rest(void) { syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL); /* libc's is a cancellation point */ }
 
@@ -51,30 +63,30 @@ static CUresult synchronize(void *context)
     return r;
 }
 
-static tn_mem_error wait_for_one(uint32_t number)
+static tn_mem_error wait_for_one(context *c)
 {
     /* A green context may be gone without our having seen its end; its device's primary context waits for it too. */
-    uint32_t green = atomic_load(&contexts[number].green);
-    if (green) number = tn_context_number(tn_context_primary((int)green - 1));
-    if (!number || number >= CONTEXTS) return TN_MEM_E_NO_CONTEXT;
-    atomic_fetch_add(&contexts[number].waits, 1);
-    void *handle = atomic_load(&contexts[number].handle);
+    uint32_t green = c ? atomic_load(&c->green) : 0;
+    if (green) c = find(tn_context_number(tn_context_primary((int)green - 1)));
+    if (!c) return TN_MEM_E_NO_CONTEXT;
+    atomic_fetch_add(&c->waits, 1);
+    void *handle = atomic_load(&c->handle);
     CUresult r = handle ? synchronize(handle) : CUDA_ERROR_INVALID_CONTEXT;
-    atomic_fetch_sub(&contexts[number].waits, 1);
+    atomic_fetch_sub(&c->waits, 1);
     return !handle ? TN_MEM_E_NO_CONTEXT : r == 0 ? TN_MEM_OK : TN_MEM_E_DRIVER;
 }
 
 static tn_mem_error wait_for_all(void)
 {
+    if (atomic_load(&unknown)) return TN_MEM_E_NO_CONTEXT;
     uint32_t end = atomic_load(&context_end);
-    if (end > CONTEXTS) return TN_MEM_E_NO_CONTEXT;
-    for (uint32_t i = 1; i < end; i++) {
-        if (atomic_load(&contexts[i].green) || !atomic_load(&contexts[i].used)) continue;
-        if (!atomic_load(&contexts[i].handle)) {
-            if (atomic_load(&contexts[i].ending)) return TN_MEM_E_NO_CONTEXT; /* or not: its end may be refused */
+    for (context *c = contexts; c < contexts + end; c++) {
+        if (!atomic_load(&c->number) || atomic_load(&c->green) || !atomic_load(&c->used)) continue;
+        if (!atomic_load(&c->handle)) {
+            if (atomic_load(&c->ending)) return TN_MEM_E_NO_CONTEXT; /* or not: its end may be refused */
             continue;
         }
-        tn_mem_error error = wait_for_one(i);
+        tn_mem_error error = wait_for_one(c);
         if (error != TN_MEM_OK) return error;
     }
     return TN_MEM_OK;
@@ -85,45 +97,58 @@ static tn_mem_error wait_for(void *self, uint32_t number)
 {
     (void)self;
     if (!tn_capture_gate_wait()) return TN_MEM_E_CAPTURING;
-    tn_mem_error error = number == 0 ? wait_for_all() : number < CONTEXTS ? wait_for_one(number) : TN_MEM_E_NO_CONTEXT;
+    tn_mem_error error = number == 0 ? wait_for_all() : wait_for_one(find(number));
     tn_capture_gate_waited();
     return error;
 }
 
 void tn_serve_marks_context_known(uint32_t number, void *handle)
 {
-    uint32_t end = atomic_load(&context_end);
-    if (number < CONTEXTS) atomic_store(&contexts[number].handle, handle);
-    while (end <= number && !atomic_compare_exchange_weak(&context_end, &end, number + 1)) {
+    for (uint32_t i = 0; i < NEAR; i++) {
+        context *c = &contexts[(number + i) % CONTEXTS];
+        uint32_t nobody = 0;
+        if (!atomic_compare_exchange_strong(&c->number, &nobody, number)) continue;
+        uint32_t end = atomic_load(&context_end), at = (uint32_t)(c - contexts);
+        while (end <= at && !atomic_compare_exchange_weak(&context_end, &end, at + 1)) {
+        }
+        atomic_store(&c->handle, handle);
+        return;
     }
+    atomic_store(&unknown, 1);
 }
 
 void tn_serve_marks_context_green(uint32_t number, uint8_t device)
 {
-    if (!number || number >= CONTEXTS) return;
-    atomic_store(&contexts[number].green, 1u + device);
+    context *c = find(number);
+    if (c) atomic_store(&c->green, 1u + device);
 }
 
 void tn_serve_marks_context_ends(uint32_t number)
 {
-    if (!number || number >= CONTEXTS) return;
-    atomic_store(&contexts[number].ending, 1);
-    atomic_store(&contexts[number].handle, NULL);
-    while (atomic_load(&contexts[number].waits)) rest();
+    context *c = find(number);
+    if (!c) return;
+    atomic_store(&c->ending, 1);
+    atomic_store(&c->handle, NULL);
+    while (atomic_load(&c->waits)) rest();
 }
 
 void tn_serve_marks_context_stays(uint32_t number, void *handle)
 {
-    if (!number || number >= CONTEXTS) return;
-    atomic_store(&contexts[number].handle, handle);
-    atomic_store(&contexts[number].ending, 0);
+    context *c = find(number);
+    if (!c) return;
+    atomic_store(&c->handle, handle);
+    atomic_store(&c->ending, 0);
 }
 
 void tn_serve_marks_context_ended(uint32_t number)
 {
-    if (number && number < CONTEXTS) {
-        atomic_store(&contexts[number].handle, NULL);
-        atomic_store(&contexts[number].ending, 0);
+    context *c = find(number);
+    if (c) { /* who counts a wait here still finds no handle, or the next one's, which it may wait for as well */
+        atomic_store(&c->handle, NULL);
+        atomic_store(&c->ending, 0);
+        atomic_store(&c->used, 0);
+        atomic_store(&c->green, 0);
+        atomic_store(&c->number, 0);
     }
     if (number && TN_SERVES()) tn_marks_context_ended(tn_serve_marks(), number);
 }
@@ -157,8 +182,8 @@ static uint32_t announce(tn_hook_frame *f, tn_marks *m, uint32_t number, void *s
         if (tn_real.cuStreamGetCtx && tn_real.cuStreamGetCtx(stream, &c) == 0) ctx = tn_context_number(c);
         if (number < STREAMS && (atomic_load(&nonblocking[number / 64]) >> number % 64 & 1)) what = TN_MARKS_NONBLOCKING;
     }
-    uint32_t at_work = ctx ? ctx : tn_context_current(f).number;
-    if (at_work < CONTEXTS) atomic_store(&contexts[at_work].used, 1);
+    context *at_work = find(ctx ? ctx : tn_context_current(f).number);
+    if (at_work) atomic_store(&at_work->used, 1);
     tn_marks_stream(m, ctx, number, what);
     return ctx;
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "ledger/tn_lock.h"
 #include "shim/charge_reading.h"
 #include "shim/pages.h"
 #include "shim/real.h"
@@ -12,38 +13,19 @@
 #include "shim/record_charge.h"
 #include "shim/serve_checks.h"
 #include "shim/serve_handles.h"
+#include "shim/serve_info.h"
 #include "shim/serve_marks.h"
 #include "shim/serve_barrier.h"
 #include "shim/serve_pending.h"
+#include "shim/serve_places_inside.h"
 #include "shim/serve_reach.h"
-#include "tiers/backend_async.h"
-#include "tiers/backend_driver.h"
-#include "tiers/backend_pinned.h"
 
-#define PLACES 64u      /* contexts, of all the process's life */
 #define RANGES 4096u    /* regions at once; more are not told from the driver's own memory, so none is acquired then */
+#define RANK_CLAIM 140   /* what is done under it calls nothing but the system for memory */
 #define WAITS 200000    /* turns of sched_yield for another thread's acquisition: some tenths of a second */
 
-enum { EMPTY = 0, MAKING, READY, FAILED, ENDED };
-
-/* Stands between a place and a backend: journals what is acquired and knows the addresses. */
-typedef struct watched {
-    tn_backend outer, *inner;
-    struct context_place *owner;
-    uint8_t kind, flags;
-} watched;
-
-typedef struct context_place {
-    _Atomic uint32_t ctx;
-    _Atomic int state;
-    uint8_t device;
-    uint64_t beside; /* device bytes that acquiring took and no device arena has: the stream, page tables of pinned arenas */
-    tn_place *place;
-    tn_cuda cuda;
-    watched device_memory, async_memory, pinned[TN_PLACE_PINNED_SETS];
-} context_place;
-
-static context_place places[PLACES];
+static tn_context_place places[TN_PLACES]; /* by the number's remainder, each the first of those that have it */
+static tn_lock claim_lock = TN_LOCK_INIT(RANK_CLAIM);
 static struct { _Atomic uint64_t base, bytes; _Atomic uint32_t ctx; uint8_t kind, device; } ranges[RANGES];
 static _Atomic uint32_t range_count;
 static __thread tn_hook_frame *frame_now __attribute__((tls_model("initial-exec"))); /* of the hook under which a region comes or goes */
@@ -113,14 +95,15 @@ uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled)
         if (ranges[i].kind == TN_KIND_DEVICE) *plain += tn_round_up(bytes, bytes > (1u << 20) ? 2u << 20 : 512);
         else if (ranges[i].kind == TN_KIND_ASYNC) *pooled += tn_round_up(bytes, 512);
     }
-    for (uint32_t i = 0; i < PLACES && atomic_load_explicit(&places[i].ctx, memory_order_acquire); i++)
-        if (atomic_load_explicit(&places[i].state, memory_order_acquire) == READY && places[i].device == device) beside += places[i].beside;
+    for (uint32_t i = 0; i < TN_PLACES; i++)
+        for (tn_context_place *p = &places[i]; p; p = atomic_load_explicit(&p->next, memory_order_acquire))
+            if (atomic_load_explicit(&p->state, memory_order_acquire) == TN_PLACE_IS_READY && p->device == device) beside += p->beside;
     return *plain + tn_round_up(*pooled, TN_SERVE_POOL_STEP) + pools + beside;
 }
 
 /* ---- backends */
 
-static uint32_t tier_of(const watched *w, const char *tag)
+static uint32_t tier_of(const tn_watched *w, const char *tag)
 {
     tn_place_tier tier = tn_place_tier_of_tag(tag);
     return (uint32_t)(w->kind == TN_KIND_PINNED && tier == TN_PLACE_PACKED ? TN_PLACE_T5B : tier);
@@ -148,13 +131,13 @@ static void was_freed(const tn_entry *e, void *arg)
 
 static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const char *tag, tn_region *region)
 {
-    watched *w = self;
+    tn_watched *w = self;
     tn_mem_error error = tn_backend_acquire(w->inner, bytes, alignment, tag, region);
     if (error != TN_MEM_OK) return error;
     uint64_t base = (uint64_t)(uintptr_t)region->base;
     /* Whatever the ledger has there was freed where nobody saw it; a block that is handed out is put in without a look (shim/serve_short.c). */
     tn_ledger_sweep(lies_in, was_freed, region);
-    uint32_t ctx = atomic_load(&w->owner->ctx);
+    uint32_t ctx = w->owner->number;
     if (!add_range(base, region->committed, ctx, w->kind, w->owner->device)) {
         (void)(tn_backend_release(w->inner, region) == TN_MEM_OK);
         return TN_MEM_E_HOST_MEMORY;
@@ -166,12 +149,13 @@ static tn_mem_error acquire(void *self, size_t bytes, size_t alignment, const ch
 
 static tn_mem_error release(void *self, tn_region *region)
 {
-    watched *w = self;
+    tn_watched *w = self;
     uint64_t base = (uint64_t)(uintptr_t)region->base, bytes = region->committed;
     const char *tag = region->tag;
     remove_range(base); /* before: the driver may give the addresses to another thread at once */
-    uint32_t ctx = atomic_load(&w->owner->ctx);
+    uint32_t ctx = w->owner->number;
     if (frame_now) rec_arena(frame_now, 1, w->kind, base, bytes, (uint64_t)tier_of(w, tag) << 32 | w->flags, ctx, w->owner->device);
+    if (atomic_load(&w->owner->ctx) == TN_PLACE_LEAVING && w->kind == TN_KIND_ASYNC) tn_serve_pool_arena_ended(w->owner->device, tn_round_up(bytes, 512));
     return tn_backend_release(w->inner, region);
 }
 
@@ -183,7 +167,7 @@ static size_t capacity(void *self)
 
 static const tn_backend_table watching = {.acquire = acquire, .release = release, .capacity = capacity};
 
-static tn_backend *watch(watched *w, tn_backend *inner, context_place *owner, uint8_t kind, uint8_t flags)
+static tn_backend *watch(tn_watched *w, tn_backend *inner, tn_context_place *owner, uint8_t kind, uint8_t flags)
 {
     w->inner = inner;
     w->owner = owner;
@@ -217,18 +201,16 @@ static int has_family(const tn_plan_section *s, tn_family family, uint32_t flags
     return 0;
 }
 
-static tn_mem_error make(context_place *c, const tn_serve_section *section)
+static tn_mem_error make(tn_context_place *c, const tn_serve_section *section)
 {
     const tn_plan_section *s = section->plan;
-    tn_driver *driver = NULL;
-    tn_async *async = NULL;
     tn_mem_error error = TN_MEM_OK;
     fill_calls(&c->cuda);
-    tn_place_options o = {.section = s, .work = tn_marks_work_table(tn_serving_marks, atomic_load(&c->ctx)),
+    tn_place_options o = {.section = s, .work = tn_marks_work_table(tn_serving_marks, c->number),
                           .work_everywhere = tn_marks_work_table(tn_serving_marks, 0), .metadata = &tn_serve_metadata, .pin_regions = tn_serve_pins_regions()};
     if (has_family(s, TN_FAMILY_DEVICE, 0)) {
-        error = tn_driver_create(&(tn_driver_options){.cuda = &c->cuda, .metadata = &tn_serve_metadata}, &driver);
-        if (error == TN_MEM_OK) o.device = watch(&c->device_memory, tn_driver_backend(driver), c, TN_KIND_DEVICE, 0);
+        error = tn_driver_create(&(tn_driver_options){.cuda = &c->cuda, .metadata = &tn_serve_metadata}, &c->driver);
+        if (error == TN_MEM_OK) o.device = watch(&c->device_memory, tn_driver_backend(c->driver), c, TN_KIND_DEVICE, 0);
     }
     if (error == TN_MEM_OK && has_family(s, TN_FAMILY_ASYNC, 0)) {
         /* A stream of its own, so that the wait for the memory is a wait for nothing of the program's. */
@@ -237,14 +219,13 @@ static tn_mem_error make(context_place *c, const tn_serve_section *section)
         int made = tn_real.cuStreamCreate && tn_real.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) == 0;
         if (frame_now) rec_charge_own_end(frame_now);
         if (!made) return TN_MEM_E_DRIVER;
-        error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .stream = own, .wait = true, .metadata = &tn_serve_metadata}, &async);
-        if (error == TN_MEM_OK) o.async = watch(&c->async_memory, tn_async_backend(async), c, TN_KIND_ASYNC, 0);
+        error = tn_async_create(&(tn_async_options){.cuda = &c->cuda, .device = c->device, .stream = own, .wait = true, .metadata = &tn_serve_metadata}, &c->async);
+        if (error == TN_MEM_OK) o.async = watch(&c->async_memory, tn_async_backend(c->async), c, TN_KIND_ASYNC, 0);
     }
     for (unsigned flags = 0; flags < TN_PLACE_PINNED_SETS && error == TN_MEM_OK; flags++) {
-        tn_pinned *pinned = NULL;
         if (!has_family(s, TN_FAMILY_PINNED, flags)) continue;
-        error = tn_pinned_create(&(tn_pinned_options){.cuda = &c->cuda, .flags = flags, .metadata = &tn_serve_metadata}, &pinned);
-        if (error == TN_MEM_OK) o.pinned[flags] = watch(&c->pinned[flags], tn_pinned_backend(pinned), c, TN_KIND_PINNED, (uint8_t)flags);
+        error = tn_pinned_create(&(tn_pinned_options){.cuda = &c->cuda, .flags = flags, .metadata = &tn_serve_metadata}, &c->pinned[flags]);
+        if (error == TN_MEM_OK) o.pinned[flags] = watch(&c->pinned_memory[flags], tn_pinned_backend(c->pinned[flags]), c, TN_KIND_PINNED, (uint8_t)flags);
     }
     if (error == TN_MEM_OK) error = tn_place_create(&o, &c->place, NULL);
     if (error == TN_MEM_OK && frame_now && (error = tn_serve_handles_make(frame_now, section)) != TN_MEM_OK) tn_place_destroy(&c->place, 0);
@@ -253,87 +234,101 @@ static tn_mem_error make(context_place *c, const tn_serve_section *section)
 
 /* ---- contexts */
 
-static context_place *find(uint32_t ctx)
+static tn_context_place *find(uint32_t ctx)
 {
-    for (uint32_t i = 0; i < PLACES; i++) {
-        uint32_t there = atomic_load_explicit(&places[i].ctx, memory_order_acquire);
-        if (there == ctx) return &places[i];
-        if (!there) break;
-    }
-    return NULL;
+    tn_context_place *p = &places[ctx % TN_PLACES];
+    while (p && atomic_load_explicit(&p->ctx, memory_order_acquire) != ctx) p = atomic_load_explicit(&p->next, memory_order_acquire);
+    return p;
 }
 
-static context_place *claim(uint32_t ctx)
+/* One that is nobody's, or one more. NULL: no memory is left. */
+static tn_context_place *claim(uint32_t ctx)
 {
-    for (uint32_t i = 0; i < PLACES; i++) {
-        uint32_t there = 0;
-        if (atomic_compare_exchange_strong(&places[i].ctx, &there, ctx) || there == ctx) return &places[i];
+    tn_context_place *last = &places[ctx % TN_PLACES], *p, *next = NULL;
+    tn_lock_take(&claim_lock);
+    p = find(ctx);
+    for (; !p; last = next) {
+        if (!atomic_load(&last->ctx)) p = last;
+        else if (!(next = atomic_load(&last->next))) p = tn_pages(sizeof *p);
+        if (!p && !next) break;
+        if (!p) continue;
+        p->number = ctx;
+        atomic_store(&p->ctx, ctx);
+        if (p != last) atomic_store(&last->next, p); /* it stays */
+        break;
     }
-    return NULL;
+    tn_lock_release(&claim_lock);
+    return p;
 }
+
+tn_context_place *tn_places_of(uint32_t i) { return &places[i]; }
 
 tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section *s, int *misfit)
 {
     *misfit = 0;
-    context_place *p = find(c.number);
+    tn_context_place *p = find(c.number);
     if (!p && !(p = claim(c.number))) {
-        tn_coverage(TN_COV_NOTE, "more contexts had planned requests than are served: later ones are the driver's");
+        tn_coverage(TN_COV_NOTE, "no memory left to serve one more context: its requests are the driver's");
         return NULL;
     }
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
-    if (__builtin_expect(state == READY, 1)) return p->place;
+    if (__builtin_expect(state == TN_PLACE_IS_READY, 1)) return p->place;
     /* What acquires may wait and would end a capture. */
-    if (state == EMPTY && tn_serve_finds_sanitizer()) return NULL;
-    if (state == EMPTY && !rec_captures() && atomic_compare_exchange_strong(&p->state, &state, MAKING)) {
+    if (state == TN_PLACE_IS_EMPTY && tn_serve_finds_sanitizer()) return NULL;
+    if (state == TN_PLACE_IS_EMPTY && !rec_captures() && atomic_compare_exchange_strong(&p->state, &state, TN_PLACE_IS_MAKING)) {
+        tn_hook_frame *was = frame_now;
         p->device = c.device;
         frame_now = f;
+        tn_places_take_apart(f);
         uint64_t plain, pooled, held = tn_serve_held(c.device, &plain, &pooled);
         tn_reading before, after;
         int had = tn_reading_take(f, c.device, &before);
         tn_mem_error error = make(p, s);
-        frame_now = NULL;
+        frame_now = was;
         if (had && tn_reading_take(f, c.device, &after) && before.quiet && after.quiet && before.others == after.others) {
             uint64_t grew = after.used > before.used ? after.used - before.used : 0, arenas = tn_serve_held(c.device, &plain, &pooled) - held;
             p->beside = grew > arenas ? grew - arenas : 0;
         }
         if (error != TN_MEM_OK) tn_serve_say_misfit(s, error);
-        state = error == TN_MEM_OK ? READY : FAILED;
+        state = error == TN_MEM_OK ? TN_PLACE_IS_READY : TN_PLACE_IS_FAILED;
         atomic_store_explicit(&p->state, state, memory_order_release);
     }
-    for (int i = 0; state == MAKING && i < WAITS; i++) {
+    for (int i = 0; state == TN_PLACE_IS_MAKING && i < WAITS; i++) {
         sched_yield();
         state = atomic_load_explicit(&p->state, memory_order_acquire);
     }
-    *misfit = state == FAILED;
-    return state == READY ? p->place : NULL;
+    *misfit = state == TN_PLACE_IS_FAILED;
+    return state == TN_PLACE_IS_READY ? p->place : NULL;
 }
 
 tn_place *tn_serve_place_of(uint32_t ctx)
 {
-    context_place *p = find(ctx);
-    int state = p ? atomic_load_explicit(&p->state, memory_order_acquire) : EMPTY;
-    return state == READY || state == ENDED ? p->place : NULL;
+    tn_context_place *p = find(ctx);
+    int state = p ? atomic_load_explicit(&p->state, memory_order_acquire) : TN_PLACE_IS_EMPTY;
+    return state == TN_PLACE_IS_READY || state == TN_PLACE_IS_ENDED ? p->place : NULL;
 }
 
 tn_place *tn_serve_place_ready(uint32_t ctx)
 {
-    context_place *p = find(ctx);
-    return p && atomic_load_explicit(&p->state, memory_order_acquire) == READY ? p->place : NULL;
+    tn_context_place *p = find(ctx);
+    return p && atomic_load_explicit(&p->state, memory_order_acquire) == TN_PLACE_IS_READY ? p->place : NULL;
 }
 
 void tn_serve_frame(tn_hook_frame *f) { frame_now = f; }
 
-/* Plain and pinned arenas are gone with the context; stream-ordered ones live on, and so do the blocks in them, each of which may still be freed
- * once: they stay until the process ends. */
+/* Plain and pinned arenas are gone with the context; stream-ordered ones live on, and so do the blocks in them, each of which may still be freed once:
+ * they stay until these are gone and another context's arenas are made (serve_places_end.c). */
 void tn_serve_context_ended(uint32_t ctx)
 {
-    context_place *p = ctx ? find(ctx) : NULL;
+    tn_context_place *p = ctx ? find(ctx) : NULL;
+    tn_serve_pools_give_back(); /* its end has waited for all of it */
     tn_serve_pending_context_ended(ctx);
     tn_serve_barrier_context_ended(ctx);
     if (!p) return;
     tn_serve_checks_context_ended(ctx);
-    int state = READY;
-    (void)atomic_compare_exchange_strong(&p->state, &state, ENDED);
     for (uint32_t i = 0; i < RANGES; i++)
         if (atomic_load(&ranges[i].base) && atomic_load(&ranges[i].ctx) == ctx && ranges[i].kind != TN_KIND_ASYNC) end_range(i);
+    int state = atomic_load(&p->state);
+    while (state != TN_PLACE_IS_MAKING && !atomic_compare_exchange_weak(&p->state, &state, TN_PLACE_IS_ENDED)) {
+    }
 }

@@ -300,8 +300,46 @@ START_TEST(a_stream_of_an_unknown_context_may_be_of_any)
 }
 END_TEST
 
-START_TEST(a_context_beyond_the_numbers_is_an_unknown_one)
+START_TEST(contexts_that_have_ended_make_room_for_others)
 {
+    work(3);
+    tn_work_set one = uncovered(m, 1), ended[64];
+    for (uint32_t c = 2; c < 5000; c++) {
+        uint32_t stream = 10 + c;
+        ck_assert_uint_eq(uncovered(m, c).count, 0);
+        tn_marks_stream(m, c, stream, TN_MARKS_NONBLOCKING);
+        tn_marks_work(m, c, stream, tick());
+        tn_work_set set = uncovered(m, c);
+        ck_assert_uint_eq(set.count, 1);
+        ck_assert(!is_set_clean(m, set));
+        if (c % 2) {
+            tn_marks_waited_context(m, c, tick());
+            ck_assert(is_set_clean(m, set));
+            ck_assert_uint_eq(uncovered(m, c).count, 0);
+            tn_marks_work(m, c, 0, tick());
+            set = uncovered(m, c);
+            ck_assert(!is_set_clean(m, set));
+        }
+        ck_assert_uint_eq(uncovered(m, 0).count, c % 2 ? 1 : 2);
+        tn_marks_context_ended(m, c);
+        ended[c % 64] = set;
+        for (uint32_t i = c < 65 ? 2 : 0; i < (c < 65 ? c : 64); i++) ck_assert(is_set_clean(m, ended[i]));
+        ck_assert(!is_set_clean(m, one));
+        ck_assert_uint_eq(uncovered(m, 0).count, 1);
+    }
+    tn_marks_waited_context(m, 1, tick());
+    ck_assert(is_set_clean(m, one));
+    ck_assert_uint_eq(uncovered(m, 0).count, 0);
+}
+END_TEST
+
+START_TEST(a_context_that_finds_no_place_is_an_unknown_one)
+{
+    for (uint32_t c = 1; c < 1024; c++) {
+        tn_marks_work(m, c, 0, tick());
+        tn_marks_waited_context(m, c, tick());
+    }
+    ck_assert_uint_eq(uncovered(m, 0).count, 0);
     tn_marks_work(m, 100000, 3, tick());
     tn_marks_work(m, 100001, 0, tick());
     ck_assert_uint_eq(uncovered(m, 1).count, 1);
@@ -564,7 +602,8 @@ int main(void)
     tcase_add_test(t, work_of_an_unknown_stream_is_covered_by_context_waits_alone);
     tcase_add_test(t, work_of_an_unknown_context_is_covered_by_waits_for_every_one);
     tcase_add_test(t, a_stream_of_an_unknown_context_may_be_of_any);
-    tcase_add_test(t, a_context_beyond_the_numbers_is_an_unknown_one);
+    tcase_add_test(t, contexts_that_have_ended_make_room_for_others);
+    tcase_add_test(t, a_context_that_finds_no_place_is_an_unknown_one);
     tcase_add_test(t, streams_beyond_the_places_are_covered_by_context_waits_alone);
     tcase_add_test(t, what_an_ended_stream_has_left_is_covered_by_context_waits_alone);
     tcase_add_test(t, marks_that_were_done_when_their_stream_ended_stay_so);

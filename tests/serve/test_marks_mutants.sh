@@ -16,7 +16,7 @@ mutant tick_moved_back $marks 's/^    while \(there < now\)$/    while (there !=
 mutant mark_done_at_its_stamp $marks 's/return covered > mark\.sequence && \(uint32_t\)/return covered >= mark.sequence \&\& (uint32_t)/' test_marks
 mutant later_work_alone_kept $marks 's/if \(atomic_load_explicit\(&p->last\[i\], memory_order_relaxed\) < stamp\) //' test_marks
 mutant other_threads_work_dropped $marks 's/^    tn_marks_raise\(&p->last_of_others, stamp\);//' test_marks_threads
-mutant every_context_covered $marks 's/^    if \(ctx < TN_MARKS_CONTEXTS\) tn_marks_raise\(&m->contexts\[ctx\]/    tn_marks_raise(\&m->contexts[0]/' test_marks
+mutant every_context_covered $marks 's/^    if \(c\) tn_marks_raise\(&c->covered, begun\);/    tn_marks_raise(\&m->contexts[0].covered, begun);/' test_marks
 mutant joins_not_waited_for $marks 's/for \(uint32_t i = 0; i < count; i\+\+\) tn_marks_cover\(m, pairs\[i\]\.stream.*//' test_marks_events
 mutant unknown_contexts_streams_left_out $marks 's/if \(!key \|\| \(ctx && key >> 32\)\) continue;/if (!key || ctx) continue;/' test_marks
 mutant fifth_stream_forgotten $marks 's/if \(count == TN_WORK_SET_MARKS\) return count \+ 1;/if (count == TN_WORK_SET_MARKS) return count;/' test_marks
@@ -62,6 +62,8 @@ mutant left_work_forgotten $places 's/if \(last >= covered\) tn_marks_loosen\(m,
 mutant joins_kept_by_the_next $places 's/atomic_store_explicit\(&j->count, 0, memory_order_relaxed\);//' test_marks_events
 mutant cover_kept_by_the_next $places 's/store\(&p->covered, 1\);//' test_marks
 mutant stream_not_taken_out $places 's/if \(atomic_load_explicit\(at, memory_order_relaxed\) == n \+ 1\) .*//' test_marks
-mutant context_ends_with_work $places 's/tn_marks_raise\(&m->contexts\[ctx\]\.covered, UINT64_MAX\);//' test_marks
+mutant context_ends_with_work $places 's/if \(c\) tn_marks_raise\(&c->covered, UINT64_MAX\);//' test_marks
+mutant ended_context_keeps_its_place $places 's/ \|\| tn_marks_read\(&there->covered\) == UINT64_MAX//' test_marks
+mutant next_context_is_covered_for_good $places 's/^    atomic_store_explicit\(&c->covered, 0, memory_order_release\);//' test_marks
 
 finish
