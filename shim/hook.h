@@ -31,13 +31,12 @@ typedef struct tn_outer {
 typedef struct tn_thread {
     /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
     _Alignas(64) int busy;    /* our own code is running: a hook entered now comes from a signal handler */
-    uint16_t marks;           /* calls of this thread that are marked as moving memory now */
-    uint16_t of;              /* of work.stream, where that is a default one, the context's number as tn_known_of() has it; else 0 */
+    uint32_t marks;           /* calls of this thread that are marked as moving memory now */
     const tn_hot *hot;        /* NULL: the thread is not attached, or has no counters */
     struct {
         tn_event *event;      /* the thread's last event, where that is work; NULL: it is not */
         const void *stream;   /* of its last work, the handle; a default stream's special one */
-        void *context;        /* of a default stream; else NULL */
+        void *context;        /* of a default stream in a process that knows several; else NULL */
         uint64_t generation;
         uint64_t tick;        /* for which the marks have been told of it (serve/marks.h); 0: nothing serves */
     } work;

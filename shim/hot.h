@@ -96,18 +96,9 @@ static inline void tn_known_close(void)
 
 static inline void tn_known_open(void) { atomic_fetch_sub(&tn_hot_page->long_way, 1); }
 
-/* A word of `known` is a handle, of at most 48 bits, and above it the number of the context that the handle belongs to: the driver refuses to launch
- * a function (but not a kernel) in another one, so that a launch that was granted tells the context, and nobody has to ask. */
-enum { TN_OF_NOT_ASKED = 0, TN_OF_ANY = 0xfffe /* a kernel, or it cannot be told */, TN_OF_NONE = 0xffff /* no word has it */ };
-#define TN_KNOWN_BITS 48
-static inline int tn_known_is(uint64_t word, uint64_t known) { return (word ^ known) << (64 - TN_KNOWN_BITS) == 0; }
-static inline unsigned tn_known_of(uint64_t word) { return (unsigned)(word >> TN_KNOWN_BITS); }
 static inline unsigned tn_known_place(uint64_t known) { return (uint32_t)(known >> 4) * 0x9e3779b1u >> 24; }
 
-/* A kernel in a context: of two handles one word, which by chance alone is another pair's or a function's. */
-static inline uint64_t tn_known_kernel(const void *kernel, const void *context)
-{
-    return ((uint64_t)kernel ^ (uint64_t)context * 0x9e3779b97f4a7c15u) >> (64 - TN_KNOWN_BITS);
-}
+/* A kernel in a context, as `known` names it: of two handles one word, which by chance alone is another pair's or a function's. */
+static inline uint64_t tn_known_kernel(const void *kernel, const void *context) { return (uint64_t)kernel ^ (uint64_t)context * 0x9e3779b97f4a7c15u; }
 
 #endif

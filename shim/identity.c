@@ -16,6 +16,7 @@ static tn_map made = TN_MAP_INIT;     /* (handle, 0) -> 1: of a context that the
 static tn_map streams = TN_MAP_INIT;  /* (handle, 0), (legacy, 1 + context) or (thread, 1 + context) -> number */
 static tn_map devices = TN_MAP_INIT;  /* (ordinal, 0) -> 1 */
 static _Atomic uint32_t context_count, stream_count;
+static _Atomic int contexts_alive; /* as far as their ends were seen */
 static void *_Atomic primaries[DEVICES];
 
 static void describe_device(int ordinal)
@@ -55,6 +56,7 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
         if (d >= 0 && d < DEVICES && tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(d, &flags, &active) == 0 && active)
             tn_reading_context((uint8_t)d, handle);
         if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) {
+            if (atomic_fetch_add(&contexts_alive, 1) == 1) atomic_fetch_add(&tn_hot_page->generation, 1); /* from now on threads ask whose default stream it is */
             tn_serve_marks_context_known((uint32_t)(value >> 8), handle);
             tn_event *e = tn_event_new(f, tn_stamp());
             if (e) {
@@ -103,6 +105,8 @@ void tn_context_made(void *handle)
     tn_map_add(&made, (uint64_t)handle, 0, &one);
 }
 
+int tn_context_is_alone(void) { return atomic_load(&contexts_alive) == 1; }
+
 int tn_context_is_made(void *handle) { return tn_map_get(&made, (uint64_t)handle, 0, NULL); }
 
 uint32_t tn_context_number(void *handle)
@@ -114,7 +118,10 @@ uint32_t tn_context_number(void *handle)
 void tn_context_gone(void *handle)
 {
     uint64_t value;
-    if (tn_map_remove(&contexts, (uint64_t)handle, 0, &value)) tn_serve_marks_context_ended((uint32_t)(value >> 8));
+    if (tn_map_remove(&contexts, (uint64_t)handle, 0, &value)) {
+        atomic_fetch_sub(&contexts_alive, 1);
+        tn_serve_marks_context_ended((uint32_t)(value >> 8));
+    }
     tn_map_remove(&made, (uint64_t)handle, 0, NULL);
     atomic_fetch_add(&tn_hot_page->generation, 1);
 }

@@ -23,6 +23,8 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
 /* The program has made this one itself: it is no primary context. */
 void tn_context_made(void *handle);
 int tn_context_is_made(void *handle);
+/* Whether the process knows one context and no other, so that every default stream is of that one. Where another comes, `generation` is raised. */
+int tn_context_is_alone(void);
 /* Its number where it is known, else 0; any thread, whatever is current. */
 uint32_t tn_context_number(void *handle);
 /* Forgets a handle whose context is gone. */

@@ -22,31 +22,34 @@ static inline const void *tn_launch_stream(const void *stream, int ptds)
 
 #define TN_LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-/* tn_self; in the process that records alone. */
+/* tn_self; in a process that has bound the driver. */
 static inline __attribute__((always_inline)) tn_thread *tn_launch_self(const tn_hot *hot) { return (tn_thread *)((char *)__builtin_thread_pointer() + hot->self); }
 
-/* The real function where the short way is open, else NULL; NULL may also be a known function, which the driver refuses. `of`: whose it is
- * (tn_known_of()). Fetches what tn_launch_add() will need while the driver is at work. */
-static inline __attribute__((always_inline)) void (*tn_launch_short(unsigned row, const void *function, unsigned *of))(void)
+/* The real function where the short way is open, else NULL; NULL may also be a known function, which the driver refuses. Fetches what
+ * tn_launch_add() will need while the driver is at work. */
+static inline __attribute__((always_inline)) void (*tn_launch_short(unsigned row, const void *function))(void)
 {
     const tn_hot *hot = tn_hot_page;
-    uint64_t word = atomic_load_explicit(&hot->known[tn_known_place((uint64_t)function)], memory_order_relaxed);
-    if (!TN_LIKELY(tn_known_is(word, (uint64_t)function))) return NULL;
-    *of = tn_known_of(word);
-    void (*real)(void) = hot->launch[row];
-    if (TN_LIKELY(real)) __builtin_prefetch(tn_launch_self(hot)->work.event, 1);
-    return real;
+    if (!TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place((uint64_t)function)], memory_order_relaxed) == (uint64_t)function)) return NULL;
+    __builtin_prefetch(tn_launch_self(hot)->work.event, 1);
+    return hot->launch[row];
+}
+
+/* So is the code behind the real call, which is three lines on from the label before it. */
+static inline __attribute__((always_inline)) void tn_launch_fetch(const void *call)
+{
+    for (unsigned line = 2; line <= 4; line++) __builtin_prefetch((const char *)call + 64 * line);
 }
 
 /* Every TN_LAUNCH_PART launches, before one more is added: stamps the event, and says whether it may be. */
 int rec_launch_part(tn_thread *t, tn_event *e);
 
-/* A default stream is one for each context (and thread), so there the context is asked for; not under errno's protection, which a launch
- * that has just been made may have changed itself. */
+/* A default stream is one for each context (and thread), so there the context is asked for, where the process has had more than one; not under
+ * errno's protection, which a launch that has just been made may have changed itself. */
 static inline __attribute__((always_inline)) int tn_launch_same_context(const tn_thread *t, const tn_hot *hot)
 {
     void *c;
-    return !t->work.context || (TN_LIKELY(hot->get_current(&c) == 0) && TN_LIKELY(c == t->work.context));
+    return TN_LIKELY(!t->work.context) || (TN_LIKELY(hot->get_current(&c) == 0) && TN_LIKELY(c == t->work.context));
 }
 
 /* While a plan serves: tells the marks that the stream of the thread's last work has had more of it. 0: the long way has to. */
@@ -61,7 +64,7 @@ static inline __attribute__((always_inline)) int tn_launch_is_marked(tn_thread *
 
 /* After the real call has succeeded: adds it to the thread's last event where that is work of the same stream. 0: it is not. The call is
  * counted in the event's `addr`, for two rows: the journal's counters would be a line and a page more. */
-static inline __attribute__((always_inline)) int tn_launch_add(int api, const void *stream, unsigned of)
+static inline __attribute__((always_inline)) int tn_launch_add(int api, const void *stream)
 {
     const tn_hot *hot = tn_hot_page;
     tn_thread *t = tn_launch_self(hot);
@@ -71,7 +74,7 @@ static inline __attribute__((always_inline)) int tn_launch_add(int api, const vo
     atomic_signal_fence(memory_order_seq_cst);
     tn_event *e = t->work.event;
     uint64_t differs = ((uint64_t)t->work.stream ^ (uint64_t)stream) | (t->work.generation ^ atomic_load_explicit(&hot->generation, memory_order_relaxed));
-    if (TN_LIKELY(e) && TN_LIKELY(!differs) && (TN_LIKELY((t->of == of) | !t->of) || tn_launch_same_context(t, hot)) && tn_launch_is_marked(t, hot) &&
+    if (TN_LIKELY(e) && TN_LIKELY(!differs) && TN_LIKELY(tn_launch_same_context(t, hot)) && tn_launch_is_marked(t, hot) &&
         (TN_LIKELY(e->bytes % TN_LAUNCH_PART) || rec_launch_part(t, e))) {
         uint64_t one = (e->api == api) | (uint64_t)(e->result == api) << 32;
         if (TN_LIKELY(one)) {

@@ -10,7 +10,6 @@
 #include "shim/charge_reading.h"
 #include "shim/identity.h"
 #include "shim/moving.h"
-#include "shim/real.h"
 #include "shim/record.h"
 #include "shim/short.h"
 
@@ -216,7 +215,6 @@ void rec_free_managed_begin(tn_hook_frame *f)
 #define SEEN 16384u
 #define PLACES 8u
 static _Atomic uint64_t functions[SEEN], execs[SEEN];
-static _Atomic int green; /* a green context was made: functions of its device's primary context may be launched in it as well */
 
 static int is_new(_Atomic uint64_t *seen, uint64_t handle)
 {
@@ -242,43 +240,24 @@ static void work_begin(tn_hook_frame *f, uint8_t kind)
 }
 
 /* Whether a function (or tn_known_kernel()) was met before. From now on it is, and may go the short way where that is open. */
-static int was_met(uint64_t handle)
+static int was_met(uint64_t function)
 {
-    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(handle)];
-    if (tn_known_is(atomic_load_explicit(place, memory_order_relaxed), handle)) return 1;
-    int met = !is_new(functions, handle);
-    if (!atomic_load(&tn_hot_page->long_way) && tn_known_of(handle) == TN_OF_NOT_ASKED) atomic_store(place, handle);
+    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(function)];
+    if (atomic_load_explicit(place, memory_order_relaxed) == function) return 1;
+    int met = !is_new(functions, function);
+    if (!atomic_load(&tn_hot_page->long_way)) atomic_store(place, function);
     if (atomic_load(&tn_hot_page->long_way)) atomic_store(place, 0); /* closed meanwhile */
     return met;
 }
 
-static void forget(uint64_t handle)
+static void forget(uint64_t function)
 {
-    unsigned at = (unsigned)((handle >> 4) * 0x9e3779b97f4a7c15u >> 40);
-    for (unsigned i = 0; i < PLACES; i++) {
-        uint64_t expected = handle;
-        atomic_compare_exchange_strong(&functions[(at + i) % SEEN], &expected, 0);
+    unsigned at = (unsigned)((function >> 4) * 0x9e3779b97f4a7c15u >> 40);
+    for (unsigned i = 0; i <= PLACES; i++) {
+        _Atomic uint64_t *place = i < PLACES ? &functions[(at + i) % SEEN] : &tn_hot_page->known[tn_known_place(function)];
+        uint64_t expected = function;
+        atomic_compare_exchange_strong(place, &expected, 0);
     }
-    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place(handle)];
-    uint64_t word = atomic_load(place);
-    if (tn_known_is(word, handle)) atomic_compare_exchange_strong(place, &word, 0);
-}
-
-void rec_launch_granted(tn_hook_frame *f, const void *function)
-{
-    _Atomic uint64_t *place = &tn_hot_page->known[tn_known_place((uint64_t)function)];
-    uint64_t word = atomic_load_explicit(place, memory_order_relaxed), of = f->thread->of;
-    CUmodule module;
-    if (f->nested || !of || word != (uint64_t)function) return; /* not into a default stream; or asked already */
-    if (of >= TN_OF_ANY || !tn_real.cuFuncGetModule || tn_real.cuFuncGetModule(&module, (CUfunction)function) != 0 || atomic_load(&green)) of = TN_OF_ANY;
-    uint64_t bound = word | of << TN_KNOWN_BITS;
-    if (atomic_compare_exchange_strong(place, &word, bound) && atomic_load(&green)) atomic_compare_exchange_strong(place, &bound, 0);
-}
-
-void rec_ctx_green(void)
-{
-    atomic_store(&green, 1);
-    for (unsigned i = 0; i < TN_KNOWN; i++) atomic_store(&tn_hot_page->known[i], 0);
 }
 
 void rec_launch_begin(tn_hook_frame *f, const void *function)

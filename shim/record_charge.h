@@ -57,8 +57,6 @@ void rec_charge_own_end(tn_hook_frame *f);
 void rec_launch_begin(tn_hook_frame *f, const void *function);      /* a reading around a function's first launch */
 void rec_launch_refused(tn_hook_frame *f, const void *function);    /* that launch failed: the next one is the first again */
 void rec_graph_launch_begin(tn_hook_frame *f, const void *exec);    /* and an executable graph's */
-void rec_launch_granted(tn_hook_frame *f, const void *function);    /* after a launch was journalled: asks whose the function is, once */
-void rec_ctx_green(void);
 void rec_kernel_begin(tn_hook_frame *f, const void *kernel);        /* a reading around a kernel's first look-up in a context, which may load its module */
 void rec_kernel(tn_hook_frame *f, int r);                           /* where that failed the next one is the first again */
 void rec_functions_gone(void);                                      /* after a module was unloaded or a context ended: handles may mean others now */

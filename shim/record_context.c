@@ -28,10 +28,7 @@ void rec_ctx(tn_hook_frame *f, int r, int what, void *context, int device)
     if (what == TN_CTX_CREATE) tn_context_made(context);
     if (what == TN_CTX_PRIMARY_RETAIN) tn_context_set_primary(device, context);
     tn_context c = tn_context_of(f, context, device);
-    if (what == TN_CTX_CREATE && device == TN_DEV_UNKNOWN) {
-        rec_ctx_green();
-        tn_serve_marks_context_green(c.number, c.device);
-    }
+    if (what == TN_CTX_CREATE && device == TN_DEV_UNKNOWN) tn_serve_marks_context_green(c.number, c.device);
     context_event(f, what, c, context);
     rec_ctx_made(f, device, context);
 }

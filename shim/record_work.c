@@ -48,6 +48,9 @@ static int is_short_row(int api)
 int rec_launch_part(tn_thread *t, tn_event *e)
 {
     const uint32_t full = UINT32_MAX - TN_LAUNCH_PART;
+    void *c;
+    /* A context whose making passed us by would not have been asked for (keep_for_launches()). */
+    if ((t->work.stream == CU_STREAM_LEGACY || t->work.stream == CU_STREAM_PER_THREAD) && tn_hot_page->get_current(&c) == 0 && c != t->known.handle) return 0;
     if (__atomic_load_n(tn_hot_page->attention, __ATOMIC_RELAXED) || (uint32_t)e->addr > full || e->addr >> 32 > full) return 0;
     e->aux = t->stamp = tn_stamp();
     return 1;
@@ -61,12 +64,10 @@ static void keep_for_launches(tn_hook_frame *f, tn_event *e, void *stream, uint6
     const void *key = tn_launch_stream(stream, f->ptds);
     int is_default = key == CU_STREAM_LEGACY || key == CU_STREAM_PER_THREAD;
     t->work.event = NULL;
-    t->of = 0;
     if (!tn_hot_page->get_current) return;
     if (stream == TN_STREAM_NONE || !e->stream || (is_default && (t->known.generation != generation || t->known.number != e->ctx))) return;
     t->work.stream = key;
-    t->work.context = is_default ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
-    t->of = !is_default ? 0 : e->ctx < TN_OF_ANY ? (uint16_t)e->ctx : TN_OF_NONE;
+    t->work.context = is_default && !tn_context_is_alone() ? t->known.handle : NULL; /* tn_stream_number() has just asked for it */
     t->work.generation = generation;
     t->work.tick = tick;
     t->work_is.ctx = e->ctx;
@@ -140,7 +141,6 @@ void rec_launch(tn_hook_frame *f, int r, const void *function, void *stream)
         }
     }
     rec_work(f, r, TN_WORK_KERNEL, stream);
-    rec_launch_granted(f, function);
 }
 
 void rec_launch_each(tn_hook_frame *f, int r, const CUDA_LAUNCH_PARAMS *each, unsigned count)

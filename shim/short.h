@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) int tn_kernel_is_known(const void *
     if (!TN_LIKELY(t->hot) || !TN_LIKELY(!tn_short_is_closed(t, hot)) || !TN_LIKELY(hot->get_current != NULL)) return 0;
     if (!TN_LIKELY(hot->get_current(&context) == 0) || !TN_LIKELY(context != NULL)) return 0;
     uint64_t known = tn_known_kernel(kernel, context);
-    return TN_LIKELY(tn_known_is(atomic_load_explicit(&hot->known[tn_known_place(known)], memory_order_relaxed), known));
+    return TN_LIKELY(atomic_load_explicit(&hot->known[tn_known_place(known)], memory_order_relaxed) == known);
 }
 
 /* After the real call: counts it. */

@@ -94,6 +94,9 @@ for program in "${programs[@]}"; do
       holds "kernels-$times" "every look-up is counted" "\"cuKernelGetFunction\"[^}]*\"calls\":${looked_up##*:}}"
       grep -oE '"cuMemGetInfo_v2":[0-9]+' "$work/kernels-$times.stats" >"$work/kernels-$times.asked"
     done
+    asked=$(grep -oE '"cuCtxGetCurrent":[0-9]+' "$work/kernels-few.stats")
+    [ "${asked##*:}" -lt 500 ]
+    check "kernels: a thousand launches into one context's default stream do not ask for it each time (${asked##*:})" $?
     [ -s "$work/kernels-few.asked" ] && diff "$work/kernels-few.asked" "$work/kernels-many.asked"
     check "kernels: the device is asked around a kernel's first look-up in a context alone" $?
     ;;
