@@ -15,7 +15,8 @@
 
 #define FIRST_CALLS 4u           /* of a row around which a reading is taken, where it is not always */
 #define OFTEN_FIRST_CALLS 24u
-#define OFTEN_TICKS 30000000u    /* then one a row in so many: 10 ms at 3 GHz, so 10 us of readings cost 0.1 % */
+#define OFTEN_TICKS 30000000u    /* then one a row in so many: 10 ms at 3 GHz */
+#define CALM_MOST 4u             /* and doubled so often at most while they find nothing: a pair takes 50 us where the device works, 0.4 % of a decode loop each 12 ms */
 #define TOUCH_TICKS 3000000u     /* 1 ms */
 #define TRIES 40                 /* to find a quiet moment for a mark; 50 us apart */
 
@@ -33,6 +34,7 @@ static const uint8_t charge_kind[TN_API_COUNT] = {
 
 static _Atomic uint32_t calls_of[TN_API_COUNT];  /* windows begun because the row was young */
 static _Atomic uint64_t window_of[TN_API_COUNT]; /* stamp of the row's last one */
+static _Atomic uint8_t calm_of[TN_API_COUNT];    /* windows in a row that found nothing, behind its first ones */
 enum { PUT_OFF_FIRST = 1, PUT_OFF_TOUCH };
 static _Atomic int put_off;                      /* something ran whose memory a later wait may show */
 
@@ -75,6 +77,21 @@ static void reading_event(tn_hook_frame *f, const tn_reading *r, int cause)
 
 /* ---- windows: a reading, the call, another reading */
 
+static uint64_t often_ticks(int api) { return (uint64_t)OFTEN_TICKS << atomic_load_explicit(&calm_of[api], memory_order_relaxed); }
+
+/* A window has found that memory moved, or that it did not. */
+static void be_calm(int api)
+{
+    uint8_t calm = atomic_load_explicit(&calm_of[api], memory_order_relaxed);
+    if (calm < CALM_MOST && !tn_charge_is_young(api)) atomic_store_explicit(&calm_of[api], (uint8_t)(calm + 1), memory_order_relaxed);
+}
+
+static void be_alert(void)
+{
+    for (int api = 0; api < TN_API_COUNT; api++) atomic_store_explicit(&calm_of[api], 0, memory_order_relaxed);
+    rec_waits_due();
+}
+
 static void window_begin(tn_hook_frame *f, uint8_t kind, uint8_t device)
 {
     tn_reading r;
@@ -97,6 +114,8 @@ void tn_charge_window_end(tn_hook_frame *f)
     f->window.kind = 0;
     if (!tn_reading_take(f, f->window.device, &r)) return;
     int should_move = f->thread->recorded != f->recorded && kind != TN_CHARGE_PINNED && kind != TN_CHARGE_ARRAY;
+    if (r.used == f->before.used) be_calm(f->api);
+    else be_alert();
     if (r.used == f->before.used && !should_move) return;
     tn_reading_held(f, &r);
     uint32_t site = tn_frame_site(f);
@@ -134,7 +153,7 @@ static int is_due(int api, unsigned first, int again)
     if (!is_young && !again) return 0; /* before the counter is read, which costs as much as the rest */
     uint64_t now = tn_stamp();
     if (is_young) atomic_fetch_add(&calls_of[api], 1);
-    else if (now - atomic_load_explicit(&window_of[api], memory_order_relaxed) < OFTEN_TICKS) return 0;
+    else if (now - atomic_load_explicit(&window_of[api], memory_order_relaxed) < often_ticks(api)) return 0;
     atomic_store_explicit(&window_of[api], now, memory_order_relaxed);
     return 1;
 }
@@ -183,7 +202,7 @@ static int wants_window(const tn_hook_frame *f)
             break;
         }
         due = is_due(f->api, OFTEN_FIRST_CALLS, 1);
-        rec_wait_due(f->api, tn_charge_is_young(f->api) ? 0 : atomic_load_explicit(&window_of[f->api], memory_order_relaxed) + OFTEN_TICKS);
+        rec_wait_due(f->api, tn_charge_is_young(f->api) ? 0 : atomic_load_explicit(&window_of[f->api], memory_order_relaxed) + often_ticks(f->api));
         if (atomic_load_explicit(&put_off, memory_order_relaxed)) rec_wait_due(f->api, 0); /* set meanwhile */
         return due;
     case TN_HOW_TOUCHES:

@@ -1,9 +1,12 @@
 /* A context on the device that the program means to use and one on a device that it does not; `capture`: marks and allocations of all sorts while
- * a stream is captured, by the capturing thread and by one with no context, so that readings are taken then. Prints what the calls answered. */
+ * a stream is captured, by the capturing thread and by one with no context, so that readings are taken then; `calm`: a long time of launches and waits in
+ * which no memory moves, and a pool that shrinks at a wait after it. Prints what the calls answered. */
+#define _GNU_SOURCE
 #include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/tenure.h"
 
@@ -60,9 +63,41 @@ static int capture(CUstreamCaptureMode mode)
     return 0;
 }
 
+static int steps(CUfunction f, CUstream s, unsigned ms)
+{
+    int failures = 0;
+    for (unsigned i = 0; i < ms / 2; i++) {
+        for (int k = 0; k < 20; k++) failures += cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL) != 0;
+        failures += cuStreamSynchronize(s) != 0;
+        usleep(2000);
+    }
+    return failures;
+}
+
+static int calm(void)
+{
+    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing()\n{\n  ret;\n}\n";
+    CUcontext c;
+    CUmodule m;
+    CUfunction f;
+    CUstream s;
+    CUdeviceptr p;
+    int r[5] = {cuInit(0), cuDevicePrimaryCtxRetain(&c, 0), cuCtxSetCurrent(c), cuModuleLoadData(&m, ptx), cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)};
+    int failures = cuModuleGetFunction(&f, m, "nothing") != 0;
+    failures += cuMemAllocAsync(&p, 64 * MIB, s) != 0;
+    failures += steps(f, s, 1000);
+    tenure_mark("calm");
+    failures += cuMemFreeAsync(p, s) != 0; /* the pool gives it back at the wait */
+    failures += steps(f, s, 2);
+    tenure_mark("shrunk");
+    printf("%d %d %d %d %d failures %d\n", r[0], r[1], r[2], r[3], r[4], failures);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "stray") == 0) return stray();
+    if (argc > 1 && strcmp(argv[1], "calm") == 0) return calm();
     if (argc > 1 && strcmp(argv[1], "global") == 0) return capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     if (argc > 1 && strcmp(argv[1], "thread_local") == 0) return capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (argc > 1 && strcmp(argv[1], "relaxed") == 0) return capture(CU_STREAM_CAPTURE_MODE_RELAXED);

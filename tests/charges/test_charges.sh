@@ -73,6 +73,16 @@ same no_baseline "$(device no_nvml 0 '| [.baseline_bytes, .neighbour_bytes, .acc
 run "$TENURE" report run.no_nvml
 holds context_and_baseline "$out" '*context+baseline*527.0 MiB*'
 
+# ---- a decode loop is asked the less often the longer nothing moves
+export FAKEGPU_STATS=$WORK/calm.stats
+recorded calm "$PROGRAM" calm
+unset FAKEGPU_STATS
+same calm_ran "$out" '0 0 0 0 0 failures 0'
+asked=$(jq '.calls.cuMemGetInfo_v2' calm.stats)
+# A second of it: some 70 around first calls, at marks and while the intervals grow; a pair each 12 ms would be 160 more.
+if [ "$asked" -le 120 ]; then ok calm_is_left_alone; else not_ok calm_is_left_alone "$asked readings"; fi
+same calm_adds_up "$(device calm 0 '.marks | map(.unattributed_bytes)')" '[0,0]'
+
 # ---- readings while a capture is active
 for mode in global thread_local relaxed; do
     run "$PROGRAM" $mode
