@@ -26,9 +26,18 @@ struct symbol {
     struct symbol *next;
 };
 
+/* A function that was handed to the driver for a kernel: the driver does not
+ * tell the way back. */
+struct handed {
+    CUfunction function;
+    CUkernel kernel;
+    struct handed *next;
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct binary *binaries;
 static struct symbol *kernels, *variables;
+static struct handed *handed;
 
 struct call_configuration {
     dim3 grid, block;
@@ -176,6 +185,23 @@ static cudaError_t kernel_of(const void *host, CUkernel *kernel)
     return e;
 }
 
+static cudaError_t hand(CUfunction function, CUkernel kernel)
+{
+    struct handed *h;
+
+    pthread_mutex_lock(&lock);
+    for (h = handed; h && h->function != function; h = h->next)
+        ;
+    if (h)
+        h->kernel = kernel;
+    else if ((h = calloc(1, sizeof *h)) != NULL) {
+        *h = (struct handed){function, kernel, handed};
+        handed = h;
+    }
+    pthread_mutex_unlock(&lock);
+    return h ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
 /* Kernel handles are accepted wherever stubs are: what is not registered as a
  * stub is taken for one, and the driver says if it is not. */
 cudaError_t cudart_function(const void *symbol, CUfunction *function)
@@ -199,23 +225,27 @@ cudaError_t cudart_function(const void *symbol, CUfunction *function)
     } else if (!kernel) {
         kernel = (CUkernel)(size_t)symbol;
     }
-    return CUDART_CALL(KernelGetFunction, function, kernel);
+    e = CUDART_CALL(KernelGetFunction, function, kernel);
+    return e == cudaSuccess ? hand(*function, kernel) : e;
 }
 
 const void *cudart_symbol_of(CUfunction function)
 {
-    const void *host = NULL;
+    const void *symbol = (const void *)function;
 
     pthread_mutex_lock(&lock);
-    for (struct symbol *s = kernels; s && !host; s = s->next) {
-        CUfunction f = NULL;
-
-        if (s->kernel && CUDART_CALL(KernelGetFunction, &f, s->kernel) == cudaSuccess
-            && f == function)
-            host = s->host;
-    }
+    for (struct handed *h = handed; h; h = h->next)
+        if (h->function == function) {
+            symbol = (const void *)h->kernel;
+            break;
+        }
+    for (struct symbol *s = kernels; s; s = s->next)
+        if (s->kernel && (const void *)s->kernel == symbol) {
+            symbol = s->host;
+            break;
+        }
     pthread_mutex_unlock(&lock);
-    return host ? host : (const void *)function;
+    return symbol;
 }
 
 cudaError_t cudart_variable(const void *host, CUdeviceptr *address, size_t *bytes)

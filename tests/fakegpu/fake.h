@@ -108,7 +108,7 @@ void fk_config_load(void);
 
 /* ---- handles ---- */
 enum fk_type { FK_T_NONE, FK_T_CTX, FK_T_STREAM, FK_T_EVENT, FK_T_POOL, FK_T_VMM, FK_T_ARRAY, FK_T_MIPMAP, FK_T_MODULE,
-               FK_T_LIBRARY, FK_T_FUNC, FK_T_GRAPH, FK_T_NODE, FK_T_EXEC, FK_T_USEROBJ, FK_T_LINK };
+               FK_T_LIBRARY, FK_T_FUNC, FK_T_KERNEL, FK_T_GRAPH, FK_T_NODE, FK_T_EXEC, FK_T_USEROBJ, FK_T_LINK };
 void fk_handle_add(const void *p, enum fk_type type);
 void fk_handle_del(const void *p);
 bool fk_handle_is(const void *p, enum fk_type type);

@@ -12,28 +12,39 @@ struct fk_builtin { const char *name; int nargs; unsigned char size[6]; unsigned
 /** Where a kernel's parameters lie, by its PTX. */
 #define FK_MAX_PARAMS 32
 struct fk_params { size_t count, offset[FK_MAX_PARAMS], size[FK_MAX_PARAMS]; };
+/** A kernel of a library, or a function of a module: one of the program's, or one that a library has in a context. */
 struct fk_func {
     struct fk_func *next;
-    struct fk_module *module;
+    struct fk_module *module; /* NULL once that is gone */
+    struct fk_func *functions; /* of a kernel: one for each context in which it was asked for */
+    struct fk_func *kernel, *sibling; /* of such a function: its kernel, and that one's next */
     const struct fk_builtin *builtin; /* NULL: a kernel that does nothing */
     char *name;
     struct fk_params params;
-    int attrs[32];
+    int attrs[FK_MAX_DEVICES][32]; /* a function has those of its context's device */
 };
 struct fk_module {
     struct fk_module *next;
-    struct fk_ctx *ctx;
-    struct fk_func *funcs;
+    struct fk_ctx *ctx; /* NULL: a library */
+    struct fk_module *of; /* the library whose module it is in ctx, or NULL */
+    struct fk_func *funcs; /* a library's are kernels */
     bool library;
     char *ptx; /* the image, if it is text */
-    unsigned loaded; /* bit per device on which a first launch charged its code */
+    bool loaded; /* its code is charged */
 };
+/** Charges a module's code, if it is not yet (module.c). */
+CUresult fk_module_charge(struct fk_module *m);
+/** The function to launch in a context: a kernel's, its library loaded there if need be, or the function itself; 400 for another context's. */
+CUresult fk_function_in(struct fk_func **out, void *h, struct fk_ctx *c);
+/** A kernel's function in a context in which it was asked for, or NULL. */
+struct fk_func *fk_function_known(const struct fk_func *kernel, const struct fk_ctx *c);
 /** A copy of the image if it is PTX, else NULL (ptx.c). */
 char *fk_ptx_copy(const void *image);
 /** False if the text has no such kernel. Zero parameters also where they were not understood. */
 bool fk_ptx_params(const char *text, const char *name, struct fk_params *out);
-/** Launch checks shared by streams and graphs: charges code and limits at the first launch. */
-CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction f, void **params, void **extra);
+/** Copies the arguments of a launch (launch.c). */
+CUresult fk_kernel_prepare(struct fk_kernel *k, struct fk_func *f, void **params, void **extra);
+/** Charges code and limits at the first launch, in the function's context; in c if that is gone. */
 CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c);
 CUresult fk_kernel_run(struct fk_kernel *k, struct fk_op *op);
 int fk_kernel_ranges(const struct fk_kernel *k, struct fk_range *out);

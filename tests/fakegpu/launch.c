@@ -8,11 +8,8 @@
 #define RESIDENT_THREADS ((size_t)132 * 2048) /* local memory is provisioned for every thread the card can hold */
 #define CONTEXT_STACK 1024u                   /* of which the context has so much a thread already */
 
-CUresult fk_kernel_prepare(struct fk_kernel *k, CUfunction h, void **params, void **extra)
+CUresult fk_kernel_prepare(struct fk_kernel *k, struct fk_func *f, void **params, void **extra)
 {
-    struct fk_func *f = (struct fk_func *)h;
-    if (!fk_handle_is(f, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
     k->f = f;
     const struct fk_builtin *b = f->builtin;
     if (b == NULL)
@@ -56,14 +53,12 @@ CUresult fk_stack_charge(struct fk_ctx *c, size_t stack)
 
 CUresult fk_kernel_charge(struct fk_func *f, struct fk_ctx *c)
 {
-    struct fk_module *m = f->module;
-    struct fk_dev *d = &fk_devs[c->device];
-    if (m != NULL && !(m->loaded >> c->device & 1)) {
-        if (!fk_charge(d, fk_cfg.module))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        m->loaded |= 1u << c->device;
+    if (f->module != NULL) {
+        c = f->module->ctx;
+        FK_TRY(fk_module_charge(f->module));
     }
-    size_t frame = (size_t)f->attrs[CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES], stack = c->limits[CU_LIMIT_STACK_SIZE];
+    struct fk_dev *d = &fk_devs[c->device];
+    size_t frame = (size_t)f->attrs[c->device][CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES], stack = c->limits[CU_LIMIT_STACK_SIZE];
     if (frame > stack && (frame - CONTEXT_STACK) * RESIDENT_THREADS > c->stack_charge)
         FK_TRY(fk_stack_charge(c, frame));
     if (!c->limits_dirty)
@@ -176,6 +171,7 @@ static CUresult launch(CUfunction f, const unsigned dim[6], unsigned shared, CUs
 {
     struct fk_stream *s;
     FK_STREAM_PT(h, pt, &s);
+    struct fk_func *function;
     struct fk_work w = {.type = FK_W_KERNEL};
     struct fk_kernel *k = &w.u.kernel;
     for (int i = 0; i < 6; i++)
@@ -185,7 +181,8 @@ static CUresult launch(CUfunction f, const unsigned dim[6], unsigned shared, CUs
         return CUDA_ERROR_INVALID_VALUE;
     if (params != NULL && extra != NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    FK_TRY(fk_kernel_prepare(k, f, params, extra));
+    FK_TRY(fk_function_in(&function, f, s->ctx)); /* a default stream is the current context's */
+    FK_TRY(fk_kernel_prepare(k, function, params, extra));
     memcpy(k->grid, dim, sizeof k->grid);
     memcpy(k->block, dim + 3, sizeof k->block);
     k->shared = shared;

@@ -1,7 +1,10 @@
 /*
- * Modules, libraries, kernels and launches. Binary images are not read: any loads, and any kernel name is found in
- * it; a PTX text has the kernels that it declares. The names in `builtins` do something; all others run and change nothing. A module's code is charged at the first
- * launch of one of its kernels.
+ * Modules, libraries, kernels and functions. Binary images are not read: any loads, and any kernel name is found in
+ * it; a PTX text has the kernels that it declares. The names in `builtins` do something; all others run and change nothing.
+ *
+ * A function is of one module, and so of one context. A kernel is of a library, which is of none: the first of its functions that is
+ * asked for in a context loads the library there as a module, whose code is charged then. That of a module which the program
+ * loaded itself is charged at the first launch of one of its functions.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -69,23 +72,43 @@ static CUresult new_module(struct fk_module **out, const void *image, bool text,
     return CUDA_SUCCESS;
 }
 
+static void unlink_function(struct fk_func *f)
+{
+    struct fk_func **at = &f->kernel->functions;
+    while (*at != f)
+        at = &(*at)->sibling;
+    *at = f->sibling;
+    f->kernel = f->sibling = NULL;
+}
+
 static void drop_module(struct fk_module *m)
 {
     struct fk_module **at = &modules;
     while (*at != m)
         at = &(*at)->next;
     *at = m->next;
-    for (int i = 0; i < fk_cfg.devices; i++)
-        if (m->loaded >> i & 1)
-            fk_uncharge(&fk_devs[i], fk_cfg.module);
+    if (m->loaded)
+        fk_uncharge(&fk_devs[m->ctx->device], fk_cfg.module);
     fk_handle_del(m);
     for (struct fk_func *f = m->funcs, *next; f != NULL; f = next) {
         next = f->next;
         fk_handle_del(f);
+        if (f->kernel != NULL)
+            unlink_function(f);
         f->module = NULL; /* queued launches and graphs may still name it: kept, without a module */
     }
     free(m->ptx);
     free(m);
+}
+
+static void drop_library(struct fk_module *library)
+{
+    for (struct fk_module *m = modules, *next; m != NULL; m = next) {
+        next = m->next;
+        if (m->of == library)
+            drop_module(m);
+    }
+    drop_module(library);
 }
 
 void fk_modules_destroy(struct fk_ctx *c)
@@ -93,12 +116,39 @@ void fk_modules_destroy(struct fk_ctx *c)
     for (struct fk_module *m = modules, *next; m != NULL; m = next) {
         next = m->next;
         if (m->ctx == c)
-            drop_module(m);
-        else if (m->library && m->loaded >> c->device & 1) {
-            m->loaded &= ~(1u << c->device); /* a library loads again into the next context */
-            fk_uncharge(&fk_devs[c->device], fk_cfg.module);
-        }
+            drop_module(m); /* of a library: it is loaded again into the next context that asks */
     }
+}
+
+CUresult fk_module_charge(struct fk_module *m)
+{
+    if (!m->loaded && !fk_charge(&fk_devs[m->ctx->device], fk_cfg.module))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    m->loaded = true;
+    return CUDA_SUCCESS;
+}
+
+/* The library's module in the context, loaded now if need be. */
+static CUresult module_in(struct fk_module **out, struct fk_module *library, struct fk_ctx *c)
+{
+    for (*out = modules; *out != NULL; *out = (*out)->next)
+        if ((*out)->of == library && (*out)->ctx == c)
+            return CUDA_SUCCESS;
+    struct fk_module *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    m->ctx = c;
+    m->of = library;
+    CUresult r = fk_module_charge(m);
+    if (r != CUDA_SUCCESS) {
+        free(m);
+        return r;
+    }
+    m->next = modules;
+    modules = m;
+    fk_handle_add(m, FK_T_MODULE);
+    *out = m;
+    return CUDA_SUCCESS;
 }
 
 static CUresult load_file(CUmodule *out, const char *name)
@@ -119,9 +169,12 @@ FK_API(cuLibraryLoadFromFile,
 
 static CUresult unload(void *h, enum fk_type type)
 {
-    if (!fk_handle_is(h, type))
+    if (!fk_handle_is(h, type) || ((struct fk_module *)h)->of != NULL)
         return CUDA_ERROR_INVALID_HANDLE;
-    drop_module(h);
+    if (type == FK_T_LIBRARY)
+        drop_library(h);
+    else
+        drop_module(h);
     return CUDA_SUCCESS;
 }
 FK_API(cuModuleUnload, (CUmodule h), unload(h, FK_T_MODULE))
@@ -136,15 +189,11 @@ static CUresult loading_mode(CUmoduleLoadingMode *mode)
 }
 FK_API(cuModuleGetLoadingMode, (CUmoduleLoadingMode *mode), loading_mode(mode))
 
-/* ---- functions and kernels: one object serves as both ---- */
+/* ---- functions and kernels ---- */
 
-static CUresult get_func(struct fk_func **out, void *h, enum fk_type type, const char *name)
+/* A kernel, if the module is a library; else a function. */
+static CUresult named(struct fk_func **out, struct fk_module *m, const char *name)
 {
-    if (out == NULL || name == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, type))
-        return CUDA_ERROR_INVALID_HANDLE;
-    struct fk_module *m = h;
     for (struct fk_func *f = m->funcs; f != NULL; f = f->next)
         if (strcmp(f->name, name) == 0) {
             *out = f;
@@ -161,58 +210,111 @@ static CUresult get_func(struct fk_func **out, void *h, enum fk_type type, const
     f->module = m;
     f->params = params;
     f->builtin = meaning(f);
-    f->attrs[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
-    f->attrs[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32;
-    f->attrs[CU_FUNC_ATTRIBUTE_PTX_VERSION] = f->attrs[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90;
-    f->attrs[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = 49152;
-    f->attrs[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1;
+    for (int i = 0; i < FK_MAX_DEVICES; i++) {
+        int *attrs = f->attrs[i];
+        attrs[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
+        attrs[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32;
+        attrs[CU_FUNC_ATTRIBUTE_PTX_VERSION] = attrs[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90;
+        attrs[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = 49152;
+        attrs[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1;
+    }
+    f->next = m->funcs;
+    m->funcs = f;
+    fk_handle_add(f, m->library ? FK_T_KERNEL : FK_T_FUNC);
+    *out = f;
+    return CUDA_SUCCESS;
+}
+
+struct fk_func *fk_function_known(const struct fk_func *kernel, const struct fk_ctx *c)
+{
+    struct fk_func *f = kernel->functions;
+    while (f != NULL && f->module->ctx != c)
+        f = f->sibling;
+    return f;
+}
+
+/* The kernel's function in the context. It begins with what was set for the kernel on that device. */
+static CUresult function_of(struct fk_func **out, struct fk_func *kernel, struct fk_ctx *c)
+{
+    struct fk_module *m;
+    if ((*out = fk_function_known(kernel, c)) != NULL)
+        return CUDA_SUCCESS;
+    FK_TRY(module_in(&m, kernel->module, c));
+    struct fk_func *f = malloc(sizeof *f);
+    if (f == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *f = *kernel;
+    f->module = m;
+    f->kernel = kernel;
+    f->functions = NULL;
+    f->sibling = kernel->functions;
+    kernel->functions = f;
     f->next = m->funcs;
     m->funcs = f;
     fk_handle_add(f, FK_T_FUNC);
     *out = f;
     return CUDA_SUCCESS;
 }
+
+CUresult fk_function_in(struct fk_func **out, void *h, struct fk_ctx *c)
+{
+    *out = h;
+    if (fk_handle_is(h, FK_T_KERNEL))
+        return function_of(out, h, c);
+    return fk_handle_is(h, FK_T_FUNC) && (*out)->module->ctx == c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult get_func(struct fk_func **out, void *h, enum fk_type type, const char *name)
+{
+    struct fk_func *kernel;
+    struct fk_module *m = h;
+    if (out == NULL || name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!fk_handle_is(h, type))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (m->of == NULL)
+        return named(out, m, name);
+    FK_TRY(named(&kernel, m->of, name));
+    return function_of(out, kernel, m->ctx);
+}
 FK_API(cuModuleGetFunction, (CUfunction *out, CUmodule h, const char *name), get_func((struct fk_func **)out, h, FK_T_MODULE, name))
 FK_API(cuLibraryGetKernel, (CUkernel *out, CUlibrary h, const char *name), get_func((struct fk_func **)out, h, FK_T_LIBRARY, name))
 
-static CUresult same(void **out, void *h, enum fk_type type, bool need)
+static CUresult kernel_function(CUfunction *out, CUkernel h)
 {
     struct fk_ctx *c;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, type))
+    if (!fk_handle_is(h, FK_T_KERNEL))
         return CUDA_ERROR_INVALID_HANDLE;
-    if (need)
-        FK_TRY(fk_need_ctx(&c));
-    *out = h;
-    return CUDA_SUCCESS;
+    FK_TRY(fk_need_ctx(&c));
+    return function_of((struct fk_func **)out, (struct fk_func *)h, c);
 }
-FK_API(cuKernelGetFunction, (CUfunction *out, CUkernel h), same((void **)out, h, FK_T_FUNC, true))
-FK_API(cuLibraryGetModule, (CUmodule *out, CUlibrary h), same((void **)out, h, FK_T_LIBRARY, true))
+FK_API(cuKernelGetFunction, (CUfunction *out, CUkernel h), kernel_function(out, h))
 
-static CUresult owner(void **out, void *h)
+static CUresult library_module(CUmodule *out, CUlibrary h)
+{
+    struct fk_ctx *c;
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!fk_handle_is(h, FK_T_LIBRARY))
+        return CUDA_ERROR_INVALID_HANDLE;
+    FK_TRY(fk_need_ctx(&c));
+    return module_in((struct fk_module **)out, (struct fk_module *)h, c);
+}
+FK_API(cuLibraryGetModule, (CUmodule *out, CUlibrary h), library_module(out, h))
+
+static CUresult owner(void **out, void *h, enum fk_type type)
 {
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, FK_T_FUNC))
+    if (!fk_handle_is(h, type))
         return CUDA_ERROR_INVALID_HANDLE;
     *out = ((struct fk_func *)h)->module;
     return CUDA_SUCCESS;
 }
-FK_API(cuFuncGetModule, (CUmodule *out, CUfunction h), owner((void **)out, h))
-FK_API(cuKernelGetLibrary, (CUlibrary *out, CUkernel h), owner((void **)out, h))
-
-static CUresult name_of(const char **out, void *h)
-{
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *out = ((struct fk_func *)h)->name;
-    return CUDA_SUCCESS;
-}
-FK_API(cuFuncGetName, (const char **out, CUfunction h), name_of(out, h))
-FK_API(cuKernelGetName, (const char **out, CUkernel h), name_of(out, h))
+FK_API(cuFuncGetModule, (CUmodule *out, CUfunction h), owner((void **)out, h, FK_T_FUNC))
+FK_API(cuKernelGetLibrary, (CUlibrary *out, CUkernel h), owner((void **)out, h, FK_T_KERNEL))
 
 /* Images are not read, so no device variable is ever found. */
 static CUresult get_global(CUdeviceptr *p, size_t *bytes, void *h, enum fk_type type, const char *name)
@@ -258,103 +360,3 @@ static CUresult enumerate(void **out, unsigned n, void *h, enum fk_type type)
 }
 FK_API(cuModuleEnumerateFunctions, (CUfunction *out, unsigned n, CUmodule h), enumerate((void **)out, n, h, FK_T_MODULE))
 FK_API(cuLibraryEnumerateKernels, (CUkernel *out, unsigned n, CUlibrary h), enumerate((void **)out, n, h, FK_T_LIBRARY))
-
-static CUresult func_attr(void *h, CUfunction_attribute a, int *out, int value)
-{
-    struct fk_func *f = h;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if ((unsigned)a >= CU_FUNC_ATTRIBUTE_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (out != NULL)
-        *out = f->attrs[a];
-    else
-        f->attrs[a] = value;
-    return CUDA_SUCCESS;
-}
-FK_API(cuFuncGetAttribute, (int *out, CUfunction_attribute a, CUfunction h),
-       (out == NULL ? CUDA_ERROR_INVALID_VALUE : func_attr(h, a, out, 0)))
-FK_API(cuFuncSetAttribute, (CUfunction h, CUfunction_attribute a, int v), func_attr(h, a, NULL, v))
-FK_API(cuKernelGetAttribute, (int *out, CUfunction_attribute a, CUkernel h, CUdevice dev),
-       ((void)dev, out == NULL ? CUDA_ERROR_INVALID_VALUE : func_attr(h, a, out, 0)))
-FK_API(cuKernelSetAttribute, (CUfunction_attribute a, int v, CUkernel h, CUdevice dev), ((void)dev, func_attr(h, a, NULL, v)))
-FK_API(cuFuncSetCacheConfig, (CUfunction h, CUfunc_cache c), ((void)c, func_attr(h, 0, &(int){0}, 0)))
-FK_API(cuFuncSetSharedMemConfig, (CUfunction h, CUsharedconfig c), ((void)c, func_attr(h, 0, &(int){0}, 0)))
-FK_API(cuKernelSetCacheConfig, (CUkernel h, CUfunc_cache c, CUdevice dev), ((void)c, (void)dev, func_attr(h, 0, &(int){0}, 0)))
-
-static CUresult param_info(void *h, size_t index, size_t *offset, size_t *size)
-{
-    struct fk_func *f = h;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (offset != NULL && index < f->params.count) {
-        *offset = f->params.offset[index];
-        if (size != NULL)
-            *size = f->params.size[index];
-        return CUDA_SUCCESS;
-    }
-    if (offset == NULL || f->builtin == NULL || index >= (size_t)f->builtin->nargs)
-        return CUDA_ERROR_INVALID_VALUE;
-    *offset = f->builtin->offset[index];
-    if (size != NULL)
-        *size = f->builtin->size[index];
-    return CUDA_SUCCESS;
-}
-FK_API(cuFuncGetParamInfo, (CUfunction h, size_t i, size_t *offset, size_t *size), param_info(h, i, offset, size))
-FK_API(cuKernelGetParamInfo, (CUkernel h, size_t i, size_t *offset, size_t *size), param_info(h, i, offset, size))
-
-static CUresult func_load(void *h)
-{
-    struct fk_ctx *c;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    FK_TRY(fk_need_ctx(&c));
-    return fk_kernel_charge(h, c);
-}
-FK_API(cuFuncLoad, (CUfunction h), func_load(h))
-
-static CUresult is_loaded(CUfunctionLoadingState *out, void *h)
-{
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    struct fk_ctx *c;
-    FK_TRY(fk_need_ctx(&c));
-    *out = ((struct fk_func *)h)->module->loaded >> c->device & 1 ? CU_FUNCTION_LOADING_STATE_LOADED
-                                                                 : CU_FUNCTION_LOADING_STATE_UNLOADED;
-    return CUDA_SUCCESS;
-}
-FK_API(cuFuncIsLoaded, (CUfunctionLoadingState *out, CUfunction h), is_loaded(out, h))
-
-static CUresult occupancy(int *out, void *h, int threads)
-{
-    if (out == NULL || threads <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *out = threads > 1024 ? 0 : 2048 / (threads < 64 ? 64 : threads);
-    return CUDA_SUCCESS;
-}
-FK_API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *out, CUfunction h, int threads, size_t smem),
-       ((void)smem, occupancy(out, h, threads)))
-FK_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, (int *out, CUfunction h, int threads, size_t smem, unsigned flags),
-       ((void)smem, (void)flags, occupancy(out, h, threads)))
-
-static CUresult potential(int *grid, int *block, void *h, int limit)
-{
-    if (grid == NULL || block == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!fk_handle_is(h, FK_T_FUNC))
-        return CUDA_ERROR_INVALID_HANDLE;
-    *block = limit > 0 && limit < 1024 ? limit : 1024;
-    *grid = 132 * 2;
-    return CUDA_SUCCESS;
-}
-FK_API(cuOccupancyMaxPotentialBlockSize, (int *g, int *b, CUfunction h, CUoccupancyB2DSize fn, size_t smem, int limit),
-       ((void)fn, (void)smem, potential(g, b, h, limit)))
-FK_API(cuOccupancyMaxPotentialBlockSizeWithFlags,
-       (int *g, int *b, CUfunction h, CUoccupancyB2DSize fn, size_t smem, int limit, unsigned flags),
-       ((void)fn, (void)smem, (void)flags, potential(g, b, h, limit)))
-FK_API(cuOccupancyAvailableDynamicSMemPerBlock, (size_t *out, CUfunction h, int blocks, int threads),
-       ((void)h, (void)threads, out == NULL || blocks <= 0 ? CUDA_ERROR_INVALID_VALUE : (*out = 233472u / (unsigned)blocks, CUDA_SUCCESS)))

@@ -40,12 +40,27 @@ FK_API(cuGraphAddEmptyNode, (NODE_ARGS), fk_add_empty(out, g, deps, n))
 
 /* ---- kernels ---- */
 
+/* A function is of its own context, whatever the node names; a kernel is meant in the node's context, or else in the current one. */
+static CUresult node_function(struct fk_func **out, const CUDA_KERNEL_NODE_PARAMS *p)
+{
+    void *h = p->func != NULL ? (void *)p->func : (void *)p->kern;
+    struct fk_ctx *c = (struct fk_ctx *)p->ctx;
+    *out = h;
+    if (!fk_handle_is(h, FK_T_KERNEL))
+        return fk_handle_is(h, FK_T_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (c == NULL)
+        FK_TRY(fk_need_ctx(&c));
+    return fk_handle_is(c, FK_T_CTX) && c->active ? fk_function_in(out, h, c) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static CUresult kernel_work(struct fk_work *w, const CUDA_KERNEL_NODE_PARAMS *p)
 {
     *w = (struct fk_work){.type = FK_W_KERNEL};
+    struct fk_func *f;
     if (p == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    FK_TRY(fk_kernel_prepare(&w->u.kernel, p->func != NULL ? p->func : (CUfunction)p->kern, p->kernelParams, p->extra));
+    FK_TRY(node_function(&f, p));
+    FK_TRY(fk_kernel_prepare(&w->u.kernel, f, p->kernelParams, p->extra));
     unsigned dim[6] = {p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX, p->blockDimY, p->blockDimZ};
     memcpy(w->u.kernel.grid, dim, sizeof w->u.kernel.grid);
     memcpy(w->u.kernel.block, dim + 3, sizeof w->u.kernel.block);

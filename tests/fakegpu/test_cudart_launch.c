@@ -307,9 +307,62 @@ START_TEST(an_update_of_equal_shape_is_taken_and_another_refused)
 }
 END_TEST
 
+static size_t free_memory(void)
+{
+    size_t bytes = 0;
+
+    OK(cudaMemGetInfo(&bytes, NULL));
+    return bytes;
+}
+
+/* The driver's functions are of one context each; symbols and kernel handles are of none. */
+START_TEST(a_symbol_runs_in_whichever_context_is_current)
+{
+    CUcontext primary, own;
+    struct cudaKernelNodeParams kernel = {.gridDim = {1, 1, 1}, .blockDim = {1, 1, 1}}, back;
+    unsigned long long bytes = 8;
+    unsigned char value = 0x21;
+    cudaGraphNode_t node;
+    cudaFunction_t function[2];
+    cudaGraph_t graph;
+    size_t before;
+    void *p[2], *args[] = {&p[0], &value, &bytes};
+
+    register_fill();
+    OK(cudaMalloc(&p[0], 64));
+    OK(DRIVER(cuCtxGetCurrent, 4000)(&primary));
+    OK(fill(p[0], 0x11, 64, NULL));
+    kernel.func = (void *)(size_t)&fill_stub;
+    kernel.kernelParams = args;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddKernelNode(&node, graph, NULL, 0, &kernel));
+    OK(cudaGetFuncBySymbol(&function[0], &fill_stub));
+    OK(DRIVER(cuCtxCreate, 3020)(&own, 0, 0));
+    OK(cudaMalloc(&p[1], 64));
+    before = free_memory();
+    OK(cudaGraphKernelNodeGetParams(node, &back)); /* and loads nothing here */
+    ck_assert_ptr_eq(back.func, &fill_stub);
+    ck_assert_uint_eq(free_memory(), before);
+    OK(fill(p[1], 0x12, 64, NULL));
+    ck_assert_uint_eq(first_byte(p[1]), 0x12);
+    ck_assert_uint_lt(free_memory(), before);
+    OK(cudaGetFuncBySymbol(&function[1], &fill_stub));
+    ck_assert_ptr_ne(function[0], function[1]);
+    OK(DRIVER(cuCtxSetCurrent, 4000)(primary));
+    before = free_memory();
+    OK(fill(p[0], 0x13, 64, NULL));
+    ck_assert_uint_eq(first_byte(p[0]), 0x13);
+    ck_assert_uint_eq(free_memory(), before);
+    OK(DRIVER(cuCtxDestroy, 4000)(own));
+    OK(fill(p[0], 0x14, 64, NULL));
+    ck_assert_uint_eq(first_byte(p[0]), 0x14);
+}
+END_TEST
+
 RUN_TESTS("launch", a_registered_kernel_runs, an_unregistered_symbol_is_no_kernel,
           the_launch_syntax_works, the_first_launch_claims_code_memory,
           attributes_and_occupancy_of_a_kernel, streams_keep_their_order_and_events_join_them,
           elapsed_time_is_measured, host_functions_and_callbacks_run_in_order,
           what_a_stream_says_of_itself, a_graph_built_by_hand,
+          a_symbol_runs_in_whichever_context_is_current,
           an_update_of_equal_shape_is_taken_and_another_refused)

@@ -163,8 +163,8 @@ START_TEST(a_librarys_code_is_charged_on_each_device_once)
     OK(cuLibraryGetKernel(&k, lib, "fake_spin"));
     for (int i = 0; i < 2; i++) {
         OK(cuCtxSetCurrent(ctx[i]));
-        OK(cuKernelGetFunction(&f, k));
         size_t before = free_bytes();
+        OK(cuKernelGetFunction(&f, k));
         for (int twice = 0; twice < 2; twice++)
             OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
         ck_assert_uint_eq(before - free_bytes(), 2 * MIB);
