@@ -53,7 +53,7 @@ tn_serve *tn_serve_new(const tn_plan_section *plan, size_t lives)
     s->place = malloc((lives + 1) * sizeof *s->place);
     s->row_of = malloc((lives + 1) * sizeof *s->row_of);
     s->freed_in = calloc(lives + 1, sizeof *s->freed_in);
-    if (!s->first_slot || !s->fixeds || !s->pools || !s->place || !s->row_of || !s->freed_in || !tn_serve_make_slots(s) || !make_regions(s)) {
+    if (!s->first_slot || !s->fixeds || !s->pools || !s->place || !s->row_of || !s->freed_in) {
         tn_serve_free(s);
         return NULL;
     }
@@ -67,7 +67,11 @@ tn_serve *tn_serve_new(const tn_plan_section *plan, size_t lives)
     }
     for (size_t i = 0; i < plan->tier_count; i++)
         if (plan->tiers[i].family == TN_FAMILY_HANDLE)
-            s->pools[i] = (tn_serve_fixed){.block = plan->tiers[i].block, .count = plan->tiers[i].slots};
+            s->pools[i] = (tn_serve_pool){.block = plan->tiers[i].block, .count = plan->tiers[i].slots};
+    if (!tn_serve_make_slots(s) || !make_regions(s)) {
+        tn_serve_free(s);
+        return NULL;
+    }
     return s;
 }
 
@@ -99,7 +103,7 @@ void tn_serve_free(tn_serve *s)
 /* ---- the other tiers ---- */
 
 /* The pool of just such handles; NULL: the plan has none. */
-static tn_serve_fixed *pool_of(const tn_serve *s, const tn_life *block)
+static tn_serve_pool *pool_of(const tn_serve *s, const tn_life *block)
 {
     for (size_t i = 0; i < s->plan->tier_count; i++)
         if (s->plan->tiers[i].family == TN_FAMILY_HANDLE && s->plan->tiers[i].detail == block->detail && s->plan->tiers[i].block == block->bytes)
@@ -107,35 +111,37 @@ static tn_serve_fixed *pool_of(const tn_serve *s, const tn_life *block)
     return NULL;
 }
 
-/* What a block that was served is of. */
-static tn_serve_fixed *fixed_of(const tn_serve *s, uint32_t row, uint32_t life)
+static void take_handle(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
 {
-    return s->plan->rows[row].family == TN_FAMILY_HANDLE ? &s->pools[s->place[life]] : &s->fixeds[row];
-}
-
-static void take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
-{
-    int is_handle = s->plan->rows[row].family == TN_FAMILY_HANDLE;
-    tn_serve_fixed *f = is_handle ? pool_of(s, block) : &s->fixeds[row];
+    tn_serve_pool *pool = pool_of(s, block);
     out->short_by = block->bytes;
-    if (!f) {
+    if (!pool)
         out->spill = TN_SPILL_TOO_LARGE; /* or too small: there is no room of its size */
-        return;
-    }
-    if (block->bytes > f->block)
-        out->spill = TN_SPILL_TOO_LARGE;
-    else if (f->alive >= f->count && f->freed == 0)
+    else if (pool->alive >= pool->count && pool->freed == 0)
         out->spill = TN_SPILL_TOO_MANY;
     if (out->spill)
         return;
-    if (f->alive >= f->count) {
+    if (pool->alive >= pool->count) {
         out->waited = 1;
         tn_serve_wait(s);
     }
-    f->alive++;
-    if (is_handle)
-        s->place[life] = (uint32_t)(f - s->pools);
+    pool->alive++;
+    s->place[life] = (uint32_t)(pool - s->pools);
     s->row_of[life] = row;
+}
+
+static void give_handle(tn_serve *s, uint32_t life)
+{
+    s->pools[s->place[life]].freed++;
+    s->freed_in[life] = s->waits + 1;
+}
+
+static void clean_handle(tn_serve *s, uint32_t life)
+{
+    if (s->freed_in[life] != s->waits + 1)
+        return; /* a wait of ours has made it clean before */
+    s->pools[s->place[life]].freed--;
+    s->pools[s->place[life]].alive--;
 }
 
 static tn_error take_bump(tn_serve *s, tn_bump *b, uint64_t capacity, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
@@ -219,7 +225,7 @@ tn_error tn_serve_take(tn_serve *s, uint32_t row, const tn_life *block, uint32_t
     switch (r->discipline) {
     case TN_D_T1: error = take_region(s, row, block, life, out); break;
     case TN_D_T2: error = t ? take_bump(s, &s->bumps[r->family], t->capacity, row, block, life, out) : TN_E_ARGUMENT; break;
-    case TN_D_T3: take_fixed(s, row, block, life, out); break;
+    case TN_D_T3: (r->family == TN_FAMILY_HANDLE ? take_handle : tn_serve_take_fixed)(s, row, block, life, out); break;
     case TN_D_T4: error = t ? take_stack(s, t, row, block, life, out) : TN_E_ARGUMENT; break;
     case TN_D_T5A: error = t ? take_loose(s, t, row, block, life, out) : TN_E_ARGUMENT; break;
     case TN_D_PACKED:
@@ -236,14 +242,15 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life)
     uint32_t row = s->row_of[life];
     if (row == TN_TRACE_NONE)
         return;
-    tn_serve_slot *x;
     switch (s->plan->rows[row].discipline) {
     case TN_D_T1:
         tn_region_free_block(&s->run, s->place[life]);
         break;
     case TN_D_T3:
-        fixed_of(s, row, life)->freed++;
-        s->freed_in[life] = s->waits + 1;
+        if (s->plan->rows[row].family == TN_FAMILY_HANDLE)
+            give_handle(s, life);
+        else
+            tn_serve_give_slot(s, block, life);
         break;
     case TN_D_T4:
         tn_bump_free(&s->stacks[tn_index_find(&s->stack_of_stream, block->stream)], s->place[life]);
@@ -253,10 +260,7 @@ void tn_serve_give(tn_serve *s, const tn_life *block, uint32_t life)
         break;
     case TN_D_PACKED:
     case TN_D_T5B:
-        x = &s->slots[s->place[life]];
-        x->use = TN_SLOT_FREED;
-        x->freed = block->freed;
-        x->stream = block->free_stream;
+        tn_serve_give_slot(s, block, life);
         break;
     default:
         break;
@@ -268,26 +272,15 @@ void tn_serve_clean(tn_serve *s, uint32_t life)
     uint32_t row = s->row_of[life];
     if (row == TN_TRACE_NONE)
         return;
-    tn_serve_slot *x;
-    switch (s->plan->rows[row].discipline) {
-    case TN_D_T2:
-        tn_bump_free(&s->bumps[s->plan->rows[row].family], s->place[life]);
-        break;
-    case TN_D_T3:
-        /* A wait of ours may have made it clean before. */
-        if (s->freed_in[life] == s->waits + 1) {
-            fixed_of(s, row, life)->freed--;
-            fixed_of(s, row, life)->alive--;
-        }
-        break;
-    case TN_D_PACKED:
-    case TN_D_T5B:
-        x = &s->slots[s->place[life]];
+    const tn_plan_row *r = &s->plan->rows[row];
+    if (r->discipline == TN_D_T2) {
+        tn_bump_free(&s->bumps[r->family], s->place[life]);
+    } else if (r->discipline == TN_D_T3 && r->family == TN_FAMILY_HANDLE) {
+        clean_handle(s, life);
+    } else if (r->discipline == TN_D_T3 || r->discipline == TN_D_PACKED || r->discipline == TN_D_T5B) {
+        tn_serve_slot *x = &s->slots[s->place[life]];
         if (x->life == life && x->use == TN_SLOT_FREED)
             x->use = TN_SLOT_FREE;
-        break;
-    default:
-        break;
     }
 }
 

@@ -20,10 +20,15 @@ int tn_serve_make_slots(tn_serve *s)
 {
     const tn_plan_section *p = s->plan;
     size_t count = 0;
-    for (size_t i = 0; i < p->row_count; i++)
+    uint64_t fixed = 0;
+    for (size_t i = 0; i < p->row_count; i++) {
         for (size_t k = 0; k < p->rows[i].class_count; k++)
             count += p->rows[i].classes[k].count;
-    s->slots = calloc(count + 1, sizeof *s->slots);
+        fixed += s->fixeds[i].count;
+    }
+    if (fixed >= TN_TRACE_NONE || count + fixed >= TN_TRACE_NONE)
+        return 0;
+    s->slots = calloc(count + fixed + 1, sizeof *s->slots);
     tn_serve_slot **sorted = malloc((count + 1) * sizeof *sorted);
     if (!s->slots || !sorted) {
         free(sorted);
@@ -34,6 +39,12 @@ int tn_serve_make_slots(tn_serve *s)
         for (size_t k = 0; k < p->rows[i].class_count; k++)
             for (size_t n = 0; n < p->rows[i].classes[k].count; n++)
                 s->slots[s->slot_count++] = (tn_serve_slot){.offset = p->rows[i].classes[k].offsets[n], .bytes = p->rows[i].classes[k].bytes, .row = (uint32_t)i};
+    }
+    for (size_t i = 0; i < p->row_count; i++) {
+        if (s->fixeds[i].count)
+            s->first_slot[i] = (uint32_t)s->slot_count;
+        for (uint64_t n = 0; n < s->fixeds[i].count; n++)
+            s->slots[s->slot_count++] = (tn_serve_slot){.bytes = s->fixeds[i].block, .row = (uint32_t)i};
     }
     for (size_t i = 0; i < count; i++)
         sorted[i] = &s->slots[i];
@@ -80,6 +91,12 @@ static int stream_may_have(const tn_serve *s, const tn_serve_slot *x, uint32_t s
     return x->stream == stream || (upto != TN_INDEX_NONE && upto > x->freed);
 }
 
+/* Freed, and neither the run nor we have waited since. */
+static int is_unclean(const tn_serve *s, const tn_serve_slot *x)
+{
+    return x->use == TN_SLOT_FREED && x->freed_in == s->waits;
+}
+
 /* What keeps `stream` from the slot's memory: TN_SLOT_FREE nothing, TN_SLOT_FREED a wait would do, TN_SLOT_ALIVE. *who is the slot in the way. */
 static tn_slot_use obstacle(const tn_serve *s, uint32_t index, uint32_t stream, uint32_t *who)
 {
@@ -88,7 +105,7 @@ static tn_slot_use obstacle(const tn_serve *s, uint32_t index, uint32_t stream, 
     for (uint32_t k = 0; k <= x->other_count && worst != TN_SLOT_ALIVE; k++) {
         uint32_t other = k == 0 ? index : s->others[x->first_other + k - 1];
         const tn_serve_slot *y = &s->slots[other];
-        if (y->use == TN_SLOT_ALIVE || (y->use == TN_SLOT_FREED && worst == TN_SLOT_FREE && !stream_may_have(s, y, stream))) {
+        if (y->use == TN_SLOT_ALIVE || (is_unclean(s, y) && worst == TN_SLOT_FREE && !stream_may_have(s, y, stream))) {
             worst = y->use;
             *who = other;
         }
@@ -99,17 +116,18 @@ static tn_slot_use obstacle(const tn_serve *s, uint32_t index, uint32_t stream, 
 void tn_serve_wait(tn_serve *s)
 {
     s->waits++;
-    for (size_t i = 0; i < s->slot_count; i++)
-        if (s->slots[i].use == TN_SLOT_FREED)
-            s->slots[i].use = TN_SLOT_FREE;
-    for (size_t i = 0; i < s->plan->row_count; i++) {
-        s->fixeds[i].alive -= s->fixeds[i].freed;
-        s->fixeds[i].freed = 0;
-    }
     for (size_t i = 0; i < s->plan->tier_count; i++) {
         s->pools[i].alive -= s->pools[i].freed;
         s->pools[i].freed = 0;
     }
+}
+
+static void take(tn_serve *s, uint32_t row, uint32_t slot, uint32_t life)
+{
+    s->slots[slot].use = TN_SLOT_ALIVE;
+    s->slots[slot].life = life;
+    s->place[life] = slot;
+    s->row_of[life] = row;
 }
 
 void tn_serve_take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
@@ -149,10 +167,51 @@ void tn_serve_take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_
         out->waited = 1;
         tn_serve_wait(s);
     }
-    s->slots[wait].use = TN_SLOT_ALIVE;
-    s->slots[wait].life = life;
-    s->place[life] = wait;
-    s->row_of[life] = row;
+    take(s, row, wait, life);
+}
+
+/* As of slots, but that no other row is in the way. */
+void tn_serve_take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
+{
+    tn_serve_fixed *f = &s->fixeds[row];
+    uint32_t first = s->first_slot[row], wait = TN_TRACE_NONE;
+    out->short_by = block->bytes;
+    if (block->bytes > f->block) {
+        out->spill = TN_SPILL_TOO_LARGE;
+        return;
+    }
+    while (f->lowest < f->count && s->slots[first + f->lowest].use == TN_SLOT_ALIVE)
+        f->lowest++;
+    for (uint32_t i = first + (uint32_t)f->lowest; i < first + f->count; i++) {
+        const tn_serve_slot *x = &s->slots[i];
+        if (x->use == TN_SLOT_ALIVE)
+            continue;
+        if (!is_unclean(s, x) || stream_may_have(s, x, block->stream)) {
+            take(s, row, i, life);
+            return;
+        }
+        wait = wait == TN_TRACE_NONE ? i : wait;
+    }
+    if (wait == TN_TRACE_NONE) {
+        out->spill = TN_SPILL_TOO_MANY;
+        return;
+    }
+    out->waited = 1;
+    tn_serve_wait(s);
+    take(s, row, wait, life);
+}
+
+void tn_serve_give_slot(tn_serve *s, const tn_life *block, uint32_t life)
+{
+    tn_serve_slot *x = &s->slots[s->place[life]];
+    x->use = TN_SLOT_FREED;
+    x->freed = block->freed;
+    x->stream = block->free_stream;
+    x->freed_in = s->waits;
+    tn_serve_fixed *f = &s->fixeds[x->row];
+    uint32_t ordinal = s->place[life] - s->first_slot[x->row];
+    if (ordinal < f->lowest)
+        f->lowest = ordinal;
 }
 
 /* The rows that have blocks alive on the slot's addresses; `room` where there are as many or more. */

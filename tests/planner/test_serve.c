@@ -5,7 +5,7 @@
 
 #include "planner/serve.h"
 
-enum { T1, UNLISTED, T2, T3, STACK, STAGING, LEFT, RIGHT, ROWS };
+enum { T1, UNLISTED, T2, T3, STACK, STAGING, LEFT, RIGHT, ORDERED, ROWS };
 
 static uint64_t left[] = {2048, 0}, right[] = {2048}, right_large[] = {1024};
 static tn_plan_class left_class = {.bytes = 1024, .alignment = 512, .offsets = left, .count = 2};
@@ -20,6 +20,7 @@ static tn_plan_row rows[ROWS] = {
     [STAGING] = {.key = 6, .discipline = TN_D_T5A, .family = TN_FAMILY_PINNED, .largest = 4096},
     [LEFT] = {.key = 7, .discipline = TN_D_PACKED, .family = TN_FAMILY_ASYNC, .classes = &left_class, .class_count = 1},
     [RIGHT] = {.key = 8, .discipline = TN_D_PACKED, .family = TN_FAMILY_ASYNC, .classes = right_classes, .class_count = 2},
+    [ORDERED] = {.key = 9, .discipline = TN_D_T3, .family = TN_FAMILY_ASYNC, .largest = 1000, .blocks = 2, .capacity = 2048},
 };
 static tn_plan_tier tiers[] = {
     {.discipline = TN_D_T1, .family = TN_FAMILY_DEVICE, .capacity = 2048},
@@ -28,6 +29,7 @@ static tn_plan_tier tiers[] = {
     {.discipline = TN_D_T4, .family = TN_FAMILY_ASYNC, .capacity = 2048, .streams = 2},
     {.discipline = TN_D_T5A, .family = TN_FAMILY_PINNED, .capacity = 8192},
     {.discipline = TN_D_PACKED, .family = TN_FAMILY_ASYNC, .capacity = 3072},
+    {.discipline = TN_D_T3, .family = TN_FAMILY_ASYNC, .capacity = 2048},
 };
 static tn_plan_region regions[] = {{.key = 1, .first_bytes = 512, .capacity = 1024, .count = 2, .times = 2}};
 static const tn_plan_section section = {.rows = rows, .row_count = ROWS, .tiers = tiers, .tier_count = sizeof tiers / sizeof tiers[0],
@@ -131,6 +133,26 @@ START_TEST(a_pool_has_its_blocks_and_waits_for_a_freed_one)
 }
 END_TEST
 
+START_TEST(a_stream_has_its_freed_blocks_of_a_pool_at_once_and_others_wait_once_for_all)
+{
+    uint32_t first = take(ORDERED, 1000, 1, 0), second = take(ORDERED, 1000, 1, 0);
+    give(first, 1);
+    first = take(ORDERED, 1000, 1, 0);
+    give(first, 2);
+    give(second, 3);
+    first = take(ORDERED, 1, 2, 1);
+    second = take(ORDERED, 2, 3, 0); /* that wait was for it too */
+    spill(ORDERED, 3, 3, TN_SPILL_TOO_MANY, 3);
+    give(second, 5);
+    ck_assert_int_eq(tn_serve_join(serve, &(tn_trace_join){.at = 7, .to = 1, .from = 3, .upto = 6}), TN_OK);
+    second = take(ORDERED, 4, 1, 0);
+    give(first, 8);
+    tn_serve_clean(serve, first);
+    take(ORDERED, 5, 3, 0);
+    spill(ORDERED, 1025, 1, TN_SPILL_TOO_LARGE, 1025);
+}
+END_TEST
+
 START_TEST(each_stream_has_a_stack_and_a_free_is_seen_at_once)
 {
     take(STACK, 1024, 1, 0);
@@ -226,6 +248,7 @@ int main(void)
     tcase_add_test(c, regions_take_as_many_requests_as_planned_and_no_more_bytes);
     tcase_add_test(c, an_arena_takes_back_from_its_end_once_it_is_clean);
     tcase_add_test(c, a_pool_has_its_blocks_and_waits_for_a_freed_one);
+    tcase_add_test(c, a_stream_has_its_freed_blocks_of_a_pool_at_once_and_others_wait_once_for_all);
     tcase_add_test(c, each_stream_has_a_stack_and_a_free_is_seen_at_once);
     tcase_add_test(c, staging_is_what_is_alive_in_whole_pages);
     tcase_add_test(c, slots_are_told_apart_by_size_number_and_neighbour);

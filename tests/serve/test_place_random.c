@@ -1,6 +1,5 @@
 /* The planner's replay of a plan and the place that serves from it agree: random plans, and random requests, frees, work, waits, joins and phases
- * for both. What one serves the other serves, and what one spills the other spills for the same reason; so is the figure of waits, but for stream-ordered blocks
- * of T3, for which the replay waits without need. */
+ * for both. What one serves the other serves, what one spills the other spills for the same reason, and for what one waits the other waits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +22,6 @@ static block blocks[LIVES];
 static uint32_t block_count, position;
 static tn_serve *replay;
 static tn_work_mark last[STREAMS + 1]; /* of each stream; a sequence of 0: none */
-static int waits_agree;
 static char step_text[200];
 
 static uint64_t below(uint64_t limit)
@@ -85,7 +83,6 @@ static void random_plan(void)
 {
     uint64_t capacity[TN_FAMILY_COUNT];
     size_t n;
-    waits_agree = 1;
     for (unsigned f = 0; f < TN_FAMILY_HANDLE; f++) {
         capacity[f] = below(6) == 0 ? 4 << 20 : 16384 + 4096 * below(8);
         n = below(4);
@@ -99,11 +96,10 @@ static void random_plan(void)
             plan_row(TN_D_T2, (tn_family)f, 8192, 0);
             plan_tier(TN_D_T2, (tn_family)f, 0, below(8) == 0 ? (2 << 20) + (1 << 20) : 4096 + below(65536), 0);
         }
-        if (f == TN_FAMILY_DEVICE && below(2)) {
+        if (below(2)) {
             uint64_t bytes = random_bytes() - below(512);
             uint64_t block_bytes = tn_round_up(bytes, tn_native_alignment((tn_family)f, bytes));
             plan_row(TN_D_T3, (tn_family)f, bytes, block_bytes * (1 + below(3)));
-            waits_agree &= f != TN_FAMILY_ASYNC;
         }
     }
     if (below(2)) {
@@ -223,7 +219,7 @@ static void step_take(void)
     if ((real.address == NULL) != (expected.spill != TN_SPILL_NONE) || !is_same(row, real.spill, spill_of[expected.spill]))
         ck_abort_msg("%s: %s of %s memory, %llu bytes, stream %u: the place says %d, the replay %d", step_text, tn_discipline_name(p->discipline),
                      tn_family_name(p->family), (unsigned long long)b->life.bytes, b->life.stream, (int)real.spill, (int)spill_of[expected.spill]);
-    if (waits_agree && real.waits != (uint64_t)(expected.waited != 0))
+    if (real.waits != (uint64_t)(expected.waited != 0))
         ck_abort_msg("%s: %s of %s memory: %llu waits, the replay %d", step_text, tn_discipline_name(p->discipline), tn_family_name(p->family),
                      (unsigned long long)real.waits, expected.waited);
     b->served = real.address != NULL;
