@@ -19,7 +19,7 @@ typedef struct place {
     tn_fixed *fixed;
     char *kept[BLOCKS]; /* live while addresses are asked about */
     tn_block owners[BLOCKS];
-    uint64_t enqueued;
+    uint64_t enqueued, finished;
 } place;
 
 static void must(tn_mem_error error)
@@ -198,6 +198,46 @@ static void packed_rounds(void *state)
     }
 }
 
+/* A class of 12,000 slots, as a plan has of a run that never waited. Each block is given back with work that nobody waits for, until the class
+ * is full of such and a take must wait. */
+#define MANY 12000u
+#define MANY_TURNS 1000
+
+static bool many_done(void *self, tn_work_mark mark)
+{
+    return mark.sequence <= ((place *)self)->finished;
+}
+
+static tn_work_mark many_all(void *self)
+{
+    return (tn_work_mark){.queue = 1, .sequence = ((place *)self)->enqueued};
+}
+
+static void *begin_many(unsigned thread)
+{
+    static const tn_work_table table = {.done = many_done, .all = many_all};
+    static tn_packed_slot slots[BENCH_THREADS_MAX][MANY];
+    place *p = begin_place();
+    for (uint32_t i = 0; i < MANY; i++)
+        slots[thread][i] = (tn_packed_slot){.ordinal = i, .offset = i * (size_t)512, .bytes = 512};
+    const tn_packed_plan plan = {.slots = slots[thread], .slot_count = MANY, .site_count = 1, .capacity = MANY * (size_t)512};
+    must(tn_packed_create(&(tn_packed_options){.backend = tn_host_backend(p->host), .tag = "bench", .plan = &plan, .work = {&table, p}}, &p->packed));
+    return p;
+}
+
+static void packed_many(void *state)
+{
+    place *p = state;
+    for (int i = 0; i < MANY_TURNS; i++) {
+        tn_stable_span span;
+        while (tn_packed_take(p->packed, 0, 512, 2, &span, NULL) == TN_MEM_E_MUST_WAIT)
+            p->finished = p->enqueued;
+        bench_used(tn_stable_data(span));
+        const tn_work_set uncovered = {.marks = {{.queue = 1, .sequence = ++p->enqueued}}, .count = 1};
+        must(tn_packed_free(p->packed, tn_stable_data(span), &uncovered));
+    }
+}
+
 /* By the address of any byte, all blocks live: odd steps, so that neither the place nor the block repeats at once. */
 static void *begin_packed_full(unsigned thread)
 {
@@ -276,6 +316,7 @@ static const bench_slices cases[] = {
     {"scratch take, dropped by a rewind", "tiers", 0, OPERATIONS, begin_scratch, NULL, scratch_passes, end_place},
     {"packed hand-out and free", "tiers", 0, OPERATIONS, begin_packed, NULL, packed_pairs, end_place},
     {"packed, sites in turn, work marks", "tiers", 0, OPERATIONS, begin_packed, NULL, packed_rounds, end_place},
+    {"packed, 12,000 slots, all but a few kept by work", "tiers", 200, MANY_TURNS, begin_many, NULL, packed_many, end_place},
     {"packed, the block of an address", "tiers", 0, OPERATIONS, begin_packed_full, NULL, packed_finds, end_place},
     {"fixed, take and free by address", "tiers", 0, OPERATIONS, begin_fixed, NULL, fixed_pairs, end_place},
 };

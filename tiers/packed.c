@@ -33,6 +33,26 @@ static void fill_classes(tn_packed *p)
         p->site_classes[site++] = (uint32_t)class;
 }
 
+/* An index for each class of many slots, one behind the other. */
+static bool make_indexes(tn_packed *p)
+{
+    size_t bytes;
+    for (size_t i = 0; i < p->class_count; i++)
+        if (p->classes[i].count >= TN_PACKED_INDEX_FEWEST &&
+            (!tn_packed_index_bytes(p->classes[i].count, &bytes) || !tn_size_add(p->index_bytes, bytes, &p->index_bytes)))
+            return false;
+    if (p->index_bytes == 0)
+        return true;
+    char *next = p->indexes = make(&p->metadata, 1, p->index_bytes);
+    for (size_t i = 0; p->indexes != NULL && i < p->class_count; i++)
+        if (p->classes[i].count >= TN_PACKED_INDEX_FEWEST) {
+            p->classes[i].index = tn_packed_index_place(next, p->classes[i].count);
+            (void)tn_packed_index_bytes(p->classes[i].count, &bytes);
+            next += bytes;
+        }
+    return p->indexes != NULL;
+}
+
 static bool make_tables(tn_packed *p, const tn_packed_plan *plan)
 {
     for (size_t i = 0; i < plan->slot_count; i++)
@@ -48,7 +68,7 @@ static bool make_tables(tn_packed *p, const tn_packed_plan *plan)
     if (made)
         fill_classes(p);
     tn_metadata_free(&p->metadata, ranges, p->slot_count * sizeof *ranges);
-    return made;
+    return made && make_indexes(p);
 }
 
 static void free_tables(tn_packed *p)
@@ -56,6 +76,7 @@ static void free_tables(tn_packed *p)
     tn_metadata metadata = p->metadata;
     if (p->cells.cell_count > 0)
         tn_packed_cells_free(&p->cells, &metadata);
+    tn_metadata_free(&metadata, p->indexes, p->index_bytes);
     tn_metadata_free(&metadata, p->places, p->slot_count * sizeof(place));
     tn_metadata_free(&metadata, p->classes, p->class_count * sizeof(size_class));
     tn_metadata_free(&metadata, p->site_classes, (p->site_count + 1) * sizeof(uint32_t));
@@ -197,6 +218,9 @@ tn_mem_error tn_packed_free(tn_packed *packed, const void *address, const tn_wor
     if (uncovered != NULL)
         tn_work_set_merge(&freed->set, &p->work, uncovered);
     uint32_t *lowest = &p->classes[freed->class].lowest, ordinal = p->slots[slot].ordinal;
+    tn_packed_index *index = p->classes[freed->class].index;
+    if (index != NULL && __atomic_load_n(&index->used, __ATOMIC_SEQ_CST))
+        tn_packed_index_freed(index, ordinal, &freed->set);
     TN_SEAM(taken_back, p, address); /* before another can have it */
     store_state(freed, with_status(seen, FREED));
     if (ordinal < __atomic_load_n(lowest, __ATOMIC_RELAXED))
@@ -262,6 +286,9 @@ void tn_packed_read_stats(const tn_packed *packed, tn_packed_stats *stats)
     stats->must_waits = __atomic_load_n(&p->must_waits, __ATOMIC_RELAXED);
     stats->diverged = __atomic_load_n(&p->diverged, __ATOMIC_RELAXED);
     stats->races = __atomic_load_n(&p->races, __ATOMIC_RELAXED);
+    stats->looks = __atomic_load_n(&p->looks, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < p->class_count; i++)
+        stats->looks += p->classes[i].index != NULL ? __atomic_load_n(&p->classes[i].index->steps, __ATOMIC_RELAXED) : 0;
     stats->bad_frees = __atomic_load_n(&p->bad_frees, __ATOMIC_RELAXED);
     stats->first_bad_free = __atomic_load_n(&p->first_bad_free, __ATOMIC_RELAXED);
     if (__atomic_load_n(&p->first_diverged_is_there, __ATOMIC_ACQUIRE))

@@ -1,8 +1,8 @@
 /* Packed slots, T4 where frees come in no order: every block has its planned place, blocks that are not alive together share one, and each
  * hand-out is checked against what is there. The caller owns the allocator and its plan's table and keeps its backend alive.
- * Any thread may call take, free, hold and read_stats at any time; there is no lock: a slot has one atomic word, and of two threads that
- * want the same bytes the one that swaps it first gets them. None waits for another; a take that meets one half way tries again
- * some times and then says so. */
+ * Any thread may call take, free, hold and read_stats at any time; no lock decides who gets what: a slot has one atomic word, and of two threads
+ * that want the same bytes the one that swaps it first gets them. None waits for another; a take that meets one half way tries again
+ * some times and then says so. Whatever the number of slots, a take looks at few: of a class of many an index knows what keeps them. */
 #ifndef TENURE_TIERS_PACKED_H
 #define TENURE_TIERS_PACKED_H
 
@@ -55,6 +55,7 @@ typedef struct tn_packed_stats {
     uint64_t must_waits, diverged;
     tn_packed_refusal first_diverged;
     uint64_t races;                 /* takes that met another thread half way and tried again */
+    uint64_t looks;                 /* slots, and groups of slots, that takes looked at beyond the first eight */
     uint64_t bad_frees;             /* frees of what is not a live block's first byte */
     const void *first_bad_free;
 } tn_packed_stats;

@@ -8,6 +8,7 @@
 
 #include "tiers/packed.h"
 #include "tiers/packed_cells.h"
+#include "tiers/packed_index.h"
 #include "tiers/spin.h"
 
 /* The word of a slot: its status, how often it is held, how often it was taken. */
@@ -33,6 +34,7 @@ typedef struct size_class {
     size_t bytes;
     uint32_t first, count; /* slots */
     uint32_t lowest;       /* all ordinals below are live: where a search begins */
+    tn_packed_index *index; /* NULL: few slots */
 } size_class;
 
 struct tn_packed {
@@ -43,12 +45,14 @@ struct tn_packed {
     size_class *classes;
     uint32_t *site_classes; /* a site each, and one more: its first class */
     tn_packed_cells cells;
+    void *indexes;
+    size_t index_bytes;
     tn_work work;
     size_t slot_count, class_count, site_count;
     tn_region region;
     tn_backend *backend;
     tn_metadata metadata;
-    uint64_t must_waits, diverged, races, bad_frees;
+    uint64_t must_waits, diverged, races, bad_frees, looks;
     const void *first_bad_free;
     tn_packed_refusal first_diverged;
     int first_diverged_is_there;
@@ -79,10 +83,10 @@ static inline void store_state(place *p, uint64_t state)
     __atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
 }
 
-/* From the state *seen to CLAIMED. Where it is another by now, false and that one in *seen. */
+/* From the state *seen to CLAIMED. Where it is another by now, false and that one in *seen. What the claimer reads after it is read after it. */
 static inline bool claim_place(place *p, uint64_t *seen)
 {
-    return __atomic_compare_exchange_n(&p->state, seen, with_status(*seen, CLAIMED), false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
+    return __atomic_compare_exchange_n(&p->state, seen, with_status(*seen, CLAIMED), false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
 }
 
 #endif

@@ -9,6 +9,9 @@
 #define TRIES_AT_ONCE 64
 #define TRIES 80
 
+/* Slots that are asked one by one before an index is: it then costs less than they do, and its class's frees a little more from then on. */
+#define FIRST_LOOKS 8
+
 typedef enum outcome { TAKEN, ALIVE, IN_THE_WAY, WAITS, BUSY } outcome;
 
 /* One hand-out under way. */
@@ -17,6 +20,7 @@ typedef struct attempt {
     uint64_t queue;
     tn_packed_refusal refusal; /* of the candidate that is looked at */
     bool is_told;              /* of what is to be waited for, by an earlier candidate */
+    tn_work_mark kept_by;      /* of a slot that waits: one of its marks; of no queue where it was ready a moment later */
     tn_work_mark blocked;      /* a mark that was found neither done nor ordered, and so are those after it in its queue */
 } attempt;
 
@@ -30,24 +34,25 @@ static outcome refuse(attempt *a, outcome outcome, tn_packed_cause cause, uint32
     return outcome;
 }
 
-static bool is_behind_blocked(const attempt *a, const tn_work_set *set)
+static const tn_work_mark *behind_blocked(const attempt *a, const tn_work_set *set)
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->marks[i].queue == a->blocked.queue && set->marks[i].sequence >= a->blocked.sequence)
-            return true;
-    return false;
+            return &set->marks[i];
+    return NULL;
 }
 
 /* Of a set that is not ready. A site that frees block after block between two waits has as many slots with marks of one queue, and each take looks
  * at all of them: to ask for each was the larger part of such a take (9,300 of 13,000 instructions of a pair, with 50 slots). */
-static void note_blocked(attempt *a, const tn_work_set *set)
+static const tn_work_mark *note_blocked(attempt *a, const tn_work_set *set)
 {
     const tn_work *work = &a->packed->work;
     for (size_t i = 0; i < set->count; i++)
         if (a->queue == TN_WORK_NO_QUEUE || work->table->ordered == NULL || !work->table->ordered(work->self, set->marks[i], a->queue)) {
             a->blocked = set->marks[i];
-            return;
+            return &set->marks[i];
         }
+    return NULL;
 }
 
 /* The slot is the caller's. Whether its bytes may be used; else what is to be waited for is noted. */
@@ -57,11 +62,13 @@ static bool is_clean(attempt *a, uint32_t slot)
     tn_work_set *set = &p->places[slot].set;
     if (set->count == 0)
         return true;
-    if (!is_behind_blocked(a, set)) {
+    const tn_work_mark *blocked = behind_blocked(a, set);
+    if (blocked == NULL) {
         if (tn_work_set_is_ready(set, &p->work, a->queue))
             return true;
-        note_blocked(a, set);
+        blocked = note_blocked(a, set);
     }
+    a->kept_by = blocked != NULL ? *blocked : (tn_work_mark){TN_WORK_NO_QUEUE, 0};
     if (!a->is_told)
         tn_work_set_merge(&a->refusal.wait_for, &p->work, set);
     return false;
@@ -209,35 +216,142 @@ static unsigned weight(outcome o)
     return o == WAITS ? 3 : o == BUSY ? 2 : o == IN_THE_WAY ? 1 : 0;
 }
 
-/* The lowest ordinal of the class that is to be had. The refusal kept is the first of its weight. */
-static outcome try_class(attempt *a, size_class *class, size_t bytes, uint32_t *slot, tn_packed_refusal *refusal)
+/* A class looked through for one take. The refusal kept is the first of its weight. */
+typedef struct look {
+    attempt *a;
+    size_class *class;
+    size_t bytes;
+    outcome worst;
+    bool any;
+    unsigned enough; /* weight of a refusal that ends a search by the index; 0: none does */
+    uint32_t slot;   /* TAKEN: that */
+    tn_packed_refusal *refusal;
+} look;
+
+static outcome look_at(look *l, uint32_t ordinal)
 {
-    uint32_t lowest = __atomic_load_n(&class->lowest, __ATOMIC_RELAXED), live = lowest;
-    outcome worst = ALIVE;
-    bool any = false;
-    a->is_told = false;
-    a->blocked.queue = TN_WORK_NO_QUEUE;
-    /* Those below `lowest` are looked at last, for where threads cross it may be a little late. */
-    for (uint32_t i = 0; i < class->count; i++) {
+    attempt *a = l->a;
+    a->refusal.cause = TN_PACKED_NOT_REFUSED;
+    a->refusal.wait_for.count = 0;
+    outcome met = try_slot(a, l->class->first + ordinal, l->bytes);
+    if (met == TAKEN) {
+        l->slot = l->class->first + ordinal;
+    } else if (!l->any || weight(met) > weight(l->worst)) {
+        l->any = true;
+        l->worst = met;
+        *l->refusal = a->refusal;
+        a->is_told = met == WAITS;
+    }
+    return met;
+}
+
+/* `count` slots of the class one by one, from where the live ones end. Those below `lowest` are looked at last, for where threads cross it may be a
+ * little late. */
+static outcome look_at_each(look *l, uint32_t count)
+{
+    size_class *class = l->class;
+    uint32_t lowest = __atomic_load_n(&class->lowest, __ATOMIC_RELAXED), live = lowest, i = 0;
+    outcome met = ALIVE;
+    for (; i < count && met != TAKEN; i++) {
         uint32_t ordinal = lowest + i < class->count ? lowest + i : lowest + i - class->count;
-        a->refusal.cause = TN_PACKED_NOT_REFUSED;
-        a->refusal.wait_for.count = 0;
-        outcome met = try_slot(a, class->first + ordinal, bytes);
-        live += met == ALIVE && ordinal == live;
-        if (met == TAKEN) {
-            if (ordinal == live)
-                __atomic_store_n(&class->lowest, ordinal + 1, __ATOMIC_RELAXED);
-            *slot = class->first + ordinal;
-            return TAKEN;
-        }
-        if (!any || weight(met) > weight(worst)) {
-            any = true;
-            worst = met;
-            *refusal = a->refusal;
-            a->is_told = met == WAITS;
+        met = look_at(l, ordinal);
+        live += (met == ALIVE || met == TAKEN) && ordinal == live;
+    }
+    if (live != lowest)
+        __atomic_store_n(&class->lowest, live, __ATOMIC_RELAXED);
+    if (i > FIRST_LOOKS)
+        __atomic_fetch_add(&l->a->packed->looks, i - FIRST_LOOKS, __ATOMIC_RELAXED);
+    return met == TAKEN ? TAKEN : l->worst;
+}
+
+static bool look_for_index(void *self, uint32_t ordinal, tn_packed_kept *kept)
+{
+    look *l = self;
+    const attempt *a = l->a;
+    outcome met = look_at(l, ordinal);
+    kept->by = TN_PACKED_BY_UNKNOWN;
+    if (met == TAKEN || met == ALIVE) {
+        kept->by = TN_PACKED_BY_LIFE;
+    } else if (met == WAITS && a->kept_by.queue != TN_WORK_NO_QUEUE) {
+        kept->by = TN_PACKED_BY_WORK;
+        kept->mark = a->kept_by;
+    } else if (met == IN_THE_WAY) {
+        kept->by = TN_PACKED_BY_SLOT;
+        kept->slot = a->refusal.slot;
+    }
+    return met == TAKEN || (l->enough > 0 && weight(met) >= l->enough);
+}
+
+/* Whether nobody else can have any of that slot's bytes. */
+static bool is_in_use(void *self, uint32_t slot)
+{
+    const look *l = self;
+    uint64_t state = load_state(&l->a->packed->places[slot]);
+    return status_of(state) == LIVE || (status_of(state) == FREED && holds_of(state) > 0);
+}
+
+/* Whether a slot was taken, or nothing weightier than what the search found can be in the class. */
+static bool search_for(tn_packed_search *search, look *l, tn_packed_sought sought, outcome reason)
+{
+    l->enough = weight(reason);
+    (void)tn_packed_index_search(search, sought);
+    return l->slot != TN_PACKED_NO_SLOT || weight(l->worst) >= weight(sought == TN_PACKED_ANY ? WAITS : reason);
+}
+
+/* The lowest ordinal of the class that is to be had; else a reason as weighty as looking at each would find. The caller has the index. */
+static outcome look_by_index(look *l)
+{
+    tn_packed_search search;
+    search.index = l->class->index;
+    search.work = &l->a->packed->work;
+    search.queue = l->a->queue;
+    search.slot = look_for_index;
+    search.uses = is_in_use;
+    search.self = l;
+    search.asked = 0;
+    l->slot = TN_PACKED_NO_SLOT;
+    if (!search_for(&search, l, TN_PACKED_ANY, TAKEN) && !search_for(&search, l, TN_PACKED_KEPT_BY_WORK, WAITS))
+        (void)search_for(&search, l, TN_PACKED_KEPT_BY_SLOT, IN_THE_WAY);
+    return l->slot != TN_PACKED_NO_SLOT ? TAKEN : l->worst;
+}
+
+/* Where the first that was looked at is not to be had: `met` says why. */
+static __attribute__((noinline)) outcome try_others(attempt *a, size_class *class, size_t bytes, outcome met, uint32_t *slot,
+                                                    tn_packed_refusal *refusal)
+{
+    look l = {.a = a, .class = class, .bytes = bytes, .worst = met, .any = true, .refusal = refusal};
+    tn_packed_index *index = class->index;
+    *refusal = a->refusal;
+    a->is_told = met == WAITS;
+    if (index == NULL || !__atomic_load_n(&index->used, __ATOMIC_RELAXED))
+        met = look_at_each(&l, index == NULL ? class->count : FIRST_LOOKS);
+    if (met != TAKEN && index != NULL) {
+        if (tn_packed_index_begin(index)) {
+            met = look_by_index(&l);
+            tn_packed_index_end(index);
+        } else {
+            met = look_at_each(&l, class->count);
         }
     }
-    return worst;
+    *slot = l.slot;
+    return met;
+}
+
+/* The lowest ordinal of the class that is to be had. */
+static outcome try_class(attempt *a, size_class *class, size_t bytes, uint32_t *slot, tn_packed_refusal *refusal)
+{
+    uint32_t lowest = __atomic_load_n(&class->lowest, __ATOMIC_RELAXED), ordinal = lowest < class->count ? lowest : 0;
+    a->is_told = false;
+    a->blocked.queue = TN_WORK_NO_QUEUE;
+    a->refusal.cause = TN_PACKED_NOT_REFUSED;
+    a->refusal.wait_for.count = 0;
+    outcome met = try_slot(a, class->first + ordinal, bytes);
+    if (met != TAKEN)
+        return try_others(a, class, bytes, met, slot, refusal);
+    if (ordinal == lowest)
+        __atomic_store_n(&class->lowest, ordinal + 1, __ATOMIC_RELAXED);
+    *slot = class->first + ordinal;
+    return TAKEN;
 }
 
 static size_class *find_class(const tn_packed *p, uint32_t site, size_t bytes)
