@@ -175,7 +175,7 @@ static int ask_plan(tn_hook_frame *f, const CUmemAllocationProp *prop, uint64_t 
     if (!there && tn_serve_is_stopped()) return 0;
     if (!there) return misfit && !tn_serve_misfit_is_native() ? -1 : spilled(f, rec_captures() ? TN_ROUTE_CAPTURE : TN_ROUTE_NO_ROOM);
     tn_serve_handle got;
-    tn_serve_handles_take(s, detail, bytes, &got);
+    tn_serve_handles_take(f, s, detail, bytes, &got);
     if (!got.handle) return spilled(f, got.cause);
     f->route = (uint16_t)(TN_ROUTE_T3 | (got.waited ? TN_ROUTE_WAITED : 0));
     *handle = got.handle;

@@ -3,9 +3,11 @@
 #include "shim/serve_handles_inside.h"
 
 #include <sched.h>
+#include <stdio.h>
 
 #include "ledger/tn_lock.h"
 #include "shim/pages.h"
+#include "shim/phase.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve_marks.h"
@@ -50,17 +52,23 @@ static int make_table(void)
     return atomic_load(&table) != NULL;
 }
 
-/* Of a number that was there before: the driver has given it again. */
+/* Of a number that was there before: the driver has given it again. Else one that is gone gives its place: who looks for that number finds nothing, which
+ * says the same. The plan has half as many handles as there are places, so there is always one. */
 static void put(uint64_t handle, tn_serve_pool *of)
 {
-    tn_pooled *t = atomic_load(&table), *known = tn_pooled_find(handle);
-    uint64_t at = handle * 0x9e3779b97f4a7c15u >> 20, none = 0;
-    for (; !known; at++, none = 0) {
-        tn_pooled *e = &t[at & table_mask];
-        if (atomic_compare_exchange_strong(&e->handle, &none, handle)) known = e;
+    tn_lock_take(&table_lock);
+    tn_pooled *t = atomic_load(&table), *e = tn_pooled_find(handle);
+    for (uint64_t at = handle * 0x9e3779b97f4a7c15u >> 20; !e; at++) {
+        tn_pooled *there = &t[at & table_mask];
+        uint64_t gone = atomic_load(&there->state);
+        int is_gone = !atomic_load(&there->handle) ||
+                      (TN_HANDLE_PHASE(gone) == TN_HANDLE_GONE && atomic_compare_exchange_strong(&there->state, &gone, TN_HANDLE_CLAIMED));
+        if (is_gone) e = there;
     }
-    known->of = of;
-    atomic_store(&known->state, TN_HANDLE_IN_POOL);
+    atomic_store(&e->of, of);
+    atomic_store(&e->handle, handle);
+    atomic_store(&e->state, TN_HANDLE_IN_POOL);
+    tn_lock_release(&table_lock);
 }
 
 /* ---- pools ---- */
@@ -202,17 +210,53 @@ static void settle(void)
     }
 }
 
-void tn_serve_handles_take(const tn_serve_section *s, uint32_t detail, uint64_t bytes, tn_serve_handle *out)
+/* ---- handles that left for good */
+
+/* Whether something takes a place outside the pools that one of its handles had; told once where the pool is short of it while the process serves. */
+static void say_missing(const tn_serve_pool *p, uint32_t missing)
 {
-    const tn_serve_pool *p = NULL;
+    static _Atomic int said;
+    char text[240];
+    if (atomic_exchange(&said, 1)) return;
+    snprintf(text, sizeof text, "a pool of handles of %llu bytes is short of %u that left it (exported, or retained by an address) and are gone: they are replaced "
+             "when the process does not serve, and until then a request more is the driver's", (unsigned long long)p->bytes, missing);
+    tn_coverage(TN_COV_NOTE, text);
+}
+
+/* Makes as many as have left their pool and are the program's no longer, so that there are never more of both than were planned. Not while the process
+ * serves, when nothing is to be allocated. By one thread at a time; the others go on with what there is. */
+static void replace(tn_hook_frame *f, tn_serve_pool *p)
+{
+    static _Atomic int under_way;
+    uint32_t missing = atomic_load(&p->missing);
+    if (!missing || tn_phase_now() == TN_PHASE_SERVING || atomic_exchange(&under_way, 1)) return;
+    missing = atomic_exchange(&p->missing, 0);
+    tn_serve_no_reading(f);
+    p->frame = f;
+    tn_handle_pool_stats before, after;
+    tn_handle_pool_read_stats(p->handles, &before);
+    tn_mem_error error = tn_handle_pool_refill_some(p->handles, missing);
+    tn_handle_pool_read_stats(p->handles, &after);
+    uint64_t made_now = after.created - before.created;
+    if (error != TN_MEM_OK && made_now < missing) {
+        atomic_fetch_add(&p->missing, missing - (uint32_t)made_now);
+        tn_coverage(TN_COV_NOTE, "the driver made no handle in place of one that had left its pool");
+    }
+    atomic_store(&under_way, 0);
+}
+
+void tn_serve_handles_take(tn_hook_frame *f, const tn_serve_section *s, uint32_t detail, uint64_t bytes, tn_serve_handle *out)
+{
+    tn_serve_pool *p = NULL;
     uint64_t handle = 0;
     *out = (tn_serve_handle){.cause = TN_ROUTE_TOO_LARGE}; /* or too small: there is none of its size */
     for (uint32_t i = 0; i < made[s->plan->device].count && !p; i++) {
-        const tn_serve_pool *x = &made[s->plan->device].pools[i];
+        tn_serve_pool *x = &made[s->plan->device].pools[i];
         if (x->detail == detail && x->bytes == bytes) p = x;
     }
     if (!p) return;
     settle();
+    if (__builtin_expect(atomic_load(&p->missing) != 0, 0)) replace(f, p);
     tn_mem_error error = tn_handle_pool_take(p->handles, bytes, TN_WORK_NO_QUEUE, &handle);
     /* One wait that cleans every handle, with nothing held; never while a capture is active. */
     if (error == TN_MEM_E_MUST_WAIT && !rec_captures()) {
@@ -223,6 +267,8 @@ void tn_serve_handles_take(const tn_serve_section *s, uint32_t detail, uint64_t 
         }
     }
     out->cause = error == TN_MEM_E_MUST_WAIT ? TN_ROUTE_NOT_CLEAN : TN_ROUTE_TOO_MANY;
+    uint32_t missing = atomic_load(&p->missing);
+    if (error == TN_MEM_E_EXHAUSTED && missing) say_missing(p, missing);
     if (error != TN_MEM_OK) return;
     atomic_store(&tn_pooled_find(handle)->state, TN_HANDLE_LIVE);
     *out = (tn_serve_handle){.handle = handle, .waited = out->waited};
@@ -240,7 +286,7 @@ int tn_pooled_pin(tn_pooled *e)
 {
     uint64_t state = e ? atomic_load(&e->state) : TN_HANDLE_GONE;
     do {
-        if (TN_HANDLE_PHASE(state) == TN_HANDLE_GONE) return 0;
+        if (TN_HANDLE_PHASE(state) == TN_HANDLE_GONE || TN_HANDLE_PHASE(state) == TN_HANDLE_CLAIMED) return 0;
         if (TN_HANDLE_PHASE(state) == TN_HANDLE_IN_POOL || TN_HANDLE_PHASE(state) == TN_HANDLE_RELEASED) return -1;
     } while (!atomic_compare_exchange_weak(&e->state, &state, state + TN_HANDLE_MAP));
     return 1;
@@ -275,7 +321,10 @@ void tn_pooled_unsettled(void) { atomic_store(&unsettled, 1); }
 
 void tn_pooled_tell_gone(tn_hook_frame *f, tn_pooled *e)
 {
-    if (!f->nested) tell(f, 1, e->of, atomic_load(&e->handle));
+    tn_serve_pool *of = atomic_load(&e->of);
+    if (!f->nested) tell(f, 1, of, atomic_load(&e->handle));
+    atomic_fetch_add(&of->missing, 1);
+    if (!f->nested) replace(f, of);
 }
 
 void tn_pooled_retain_begins(void) { atomic_fetch_add(&retaining, 1); }

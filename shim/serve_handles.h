@@ -20,7 +20,7 @@ typedef struct tn_serve_handle {
     int waited;          /* a wait was made for it */
 } tn_serve_handle;
 /* A handle from the pool of `bytes` and `detail` (TN_VMM_*). */
-void tn_serve_handles_take(const tn_serve_section *s, uint32_t detail, uint64_t bytes, tn_serve_handle *out);
+void tn_serve_handles_take(tn_hook_frame *f, const tn_serve_section *s, uint32_t detail, uint64_t bytes, tn_serve_handle *out);
 
 /* Bytes of the pools of a device, and how many of them the program has, until it has released and unmapped them. */
 void tn_serve_handles_held(uint8_t device, uint64_t *held, uint64_t *taken);

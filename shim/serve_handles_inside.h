@@ -13,7 +13,8 @@ enum {
     TN_HANDLE_IN_POOL,
     TN_HANDLE_LIVE,     /* the program's, with its one reference */
     TN_HANDLE_RELEASED, /* it has released it, and has it mapped still; or it waits to be put back */
-    TN_HANDLE_LEFT      /* exported or retained: the program's alone, and not of the pool */
+    TN_HANDLE_LEFT,     /* exported or retained: the program's alone, and not of the pool */
+    TN_HANDLE_CLAIMED   /* as GONE: another number is about to stand here */
 };
 #define TN_HANDLE_PHASE(state) ((unsigned)((state) & 7))
 #define TN_HANDLE_MAPPED ((uint64_t)1 << 3) /* it has been, since it was taken */
@@ -30,13 +31,14 @@ typedef struct tn_serve_pool {
     tn_hook_frame *frame; /* under whose hook handles are made or given back */
     uint64_t bytes;
     uint32_t detail, ctx;
+    _Atomic uint32_t missing; /* that left, and that the program has given back since: to be replaced */
     uint8_t device;
 } tn_serve_pool;
 
 typedef struct tn_pooled {
     _Atomic uint64_t handle; /* 0: nobody's yet */
     _Atomic uint64_t state;
-    tn_serve_pool *of;
+    _Atomic(tn_serve_pool *) of;
 } tn_pooled;
 
 /* The handle's place in the table; NULL: it is none of a pool, and never was. No lock. */

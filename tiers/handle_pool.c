@@ -85,11 +85,13 @@ static tn_mem_error put_created(tn_handle_pool *p, uint32_t at, uint64_t handle)
     return TN_MEM_OK;
 }
 
-tn_mem_error tn_handle_pool_refill(tn_handle_pool *pool)
+tn_mem_error tn_handle_pool_refill(tn_handle_pool *pool) { return tn_handle_pool_refill_some(pool, SIZE_MAX); }
+
+tn_mem_error tn_handle_pool_refill_some(tn_handle_pool *pool, size_t most)
 {
     if (pool == NULL)
         return TN_MEM_E_ARGUMENT;
-    for (;;) {
+    for (; most > 0; most--) {
         tn_spin_lock(&pool->lock);
         uint32_t at = pool->empty;
         if (at != NONE)
@@ -108,6 +110,7 @@ tn_mem_error tn_handle_pool_refill(tn_handle_pool *pool)
         if (error != TN_MEM_OK)
             return error;
     }
+    return TN_MEM_OK;
 }
 
 /* Destroys the free handle that is first. False where there is none. */

@@ -70,6 +70,9 @@ TN_MEM_MUST_USE tn_mem_error tn_handle_pool_drain(tn_handle_pool *pool);
 /* Creates handles until the pool has as many as it is to have. The error of `create`; those created before it stay. */
 TN_MEM_MUST_USE tn_mem_error tn_handle_pool_refill(tn_handle_pool *pool);
 
+/* The same, and `most` at most. */
+TN_MEM_MUST_USE tn_mem_error tn_handle_pool_refill_some(tn_handle_pool *pool, size_t most);
+
 void tn_handle_pool_read_stats(tn_handle_pool *pool, tn_handle_pool_stats *stats);
 
 #ifdef __cplusplus

@@ -59,6 +59,18 @@ same handles_that_leave "$(cmp handles.bare handles.out 2>&1)" ""
 waited=$(tenure report --json handles.serve | python3 -S -c 'import json, sys; print(json.load(sys.stdin)["routing"]["waited_calls"])')
 same a_handle_in_use_is_waited_for "$waited" 2
 
+# One that left its pool and is gone is made anew, but while the process serves, when nothing is allocated: then the rest is the driver's, and it is said.
+tenure record -q -o leaving.record -- bin/vmm_handles leaving calm >leaving.calm
+tenure plan leaving.record --quiet -o leaving.json
+bin/vmm_handles leaving >leaving.bare
+tenure run -q --plan leaving.json -o leaving.serve -- bin/vmm_handles leaving >leaving.out
+same handles_are_replaced "$(cmp leaving.bare leaving.out 2>&1)" ""
+same handles_that_left_are_replaced "$(figures leaving.serve | cut -d' ' -f2-)" "0 0 0 0"
+tenure run -q --plan leaving.json --serving-when "$when" -o leaving.serving -- bin/vmm_handles leaving >leaving.out
+same handles_are_not_replaced_while_serving "$(cmp leaving.bare leaving.out 2>&1) $(figures leaving.serving)" " 5 1 5 0 0"
+short=$(tenure report --json leaving.serving | python3 -S -c 'import json, sys; print(sum("short of 1 that left" in n["text"] for n in json.load(sys.stdin)["coverage_notes"]))')
+same short_pools_are_said "$short" 1
+
 # ---- what waits for its stream goes when that has come so far, also where nobody waits for it: 6000 blocks, and far fewer events ----
 
 tenure record -q -o rounds.record -- bin/freed_copies rounds 3000 >rounds.bare

@@ -1,7 +1,8 @@
 /*
  * What becomes of a handle of virtual memory: given back twice, used after it was given back, mapped at two places, given back while it is mapped,
  * unmapped by ranges that cover several mappings, a part of one, or nothing; exported, and retained by its address; released while a kernel runs.
- * `vmm_handles calm` exports and retains nothing, and runs no kernel: a plan of such a run has all of them in its pools.
+ * `vmm_handles calm` exports and retains nothing, and runs no kernel: a plan of such a run has all of them in its pools. `vmm_handles leaving [calm]`:
+ * each of twelve handles leaves its pool.
  */
 #include "observe.h"
 
@@ -239,14 +240,39 @@ static void fault(void)
 	obs_out("fault.create.next", make(&next), &next);
 }
 
+/* Every one of them leaves, by an export or by its address, and is gone at the end of its round. */
+static void leaving(void)
+{
+	for (int round = 0; round < 12; round++) {
+		CUmemGenericAllocationHandle h, again = 0;
+		CUdeviceptr spare = 0;
+		int fd = -1, code;
+		if (round == 6) /* a call that is made once, by which a test knows that it serves */
+			obs_code("leaving.serving", (int)cuMemAddressReserve(&spare, 2 * MIB, 0, 0, 0) | (int)cuMemAddressFree(spare, 2 * MIB));
+		prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+		code = make(&h) | map(0, h) | (int)cudaMemset(at(0), 0x30 + round, EACH) | (int)cudaDeviceSynchronize();
+		if (!calm && round % 2)
+			code |= (int)cuMemRetainAllocationHandle(&again, at(0)) | (int)cuMemRelease(again);
+		else if (!calm)
+			code |= (int)cuMemExportToShareableHandle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) | close(fd);
+		obs_bytes("leaving.content", at(0), 0x30 + round, EACH);
+		code |= round % 3 ? unmap(0, 1) | (int)cuMemRelease(h) : (int)cuMemRelease(h) | unmap(0, 1);
+		obs_code("leaving", code);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	calm = argc > 1 && strcmp(argv[1], "calm") == 0;
+	calm = argc > 1 && strcmp(argv[argc - 1], "calm") == 0;
 	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	prop.location.type = access_desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	access_desc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	obs_code("init", cudaFree(NULL));
 	obs_code("reserve", cuMemAddressReserve(&va, 8 * EACH, 0, 0, 0));
+	if (argc > 1 && strcmp(argv[1], "leaving") == 0) {
+		leaving();
+		return 0;
+	}
 	given_back();
 	while_mapped();
 	two_places();

@@ -229,7 +229,11 @@ START_TEST(a_drain_destroys_the_free_ones_alone)
     ck_assert_uint_eq(stats_now().handles, 1);
     ck_assert_uint_eq(stats_now().destroyed, 3);
     ck_assert_uint_eq(existing(), 1);
-    expect_ok(tn_handle_pool_refill(pool));
+    expect_ok(tn_handle_pool_refill_some(pool, 0));
+    ck_assert_uint_eq(stats_now().free, 0);
+    expect_ok(tn_handle_pool_refill_some(pool, 2));
+    ck_assert_uint_eq(stats_now().free, 2);
+    expect_ok(tn_handle_pool_refill_some(pool, 2)); /* one more is as many as it is to have */
     ck_assert_uint_eq(stats_now().free, 3);
     /* Nothing of what was destroyed sticks to the new ones. */
     uint64_t more[] = {take(), take(), take()};
