@@ -10,6 +10,7 @@
 #include "shim/record_charge.h"
 #include "shim/serve_calls.h"
 #include "shim/serve_handles.h"
+#include "shim/serve_info.h"
 #include "shim/serve_marks.h"
 #include "shim/record_memory.h"
 
@@ -120,6 +121,7 @@ void tn_record_alloc(tn_hook_frame *f, int r, int kind, uint64_t addr, uint64_t 
     if (r == 0 && kind == TN_KIND_GRAPH) tn_reading_graph_memory(c.device);
     if (r == 0 && kind == TN_KIND_MANAGED) rec_charge_managed(1);
     if (r == 0 && !f->nested) tn_ledger_insert(space_of(kind), &entry, NULL);
+    if (r == 0 && tn_serving && (kind == TN_KIND_ASYNC || kind == TN_KIND_POOL) && !tn_is_served(&entry)) tn_serve_pool_native(f, c.device);
     f->thread->recorded++;
     tn_event *e = tn_event_new(f, now);
     if (!e) return;
@@ -233,6 +235,8 @@ void tn_record_free(tn_hook_frame *f, int r, void *stream)
     if (!f->freed_addr) return; /* freeing NULL is a success that frees nothing */
     uint32_t number = tn_stream_number(f, stream);
     tn_context c = f->freed_known ? (tn_context){f->freed.ctx, f->freed.device} : tn_context_current(f);
+    if (r == 0 && tn_serving && f->freed_known && (f->freed.kind == TN_KIND_ASYNC || f->freed.kind == TN_KIND_POOL) && !tn_is_served(&f->freed))
+        tn_serve_pool_native(f, c.device);
     f->thread->recorded++;
     tn_event *e = tn_event_new(f, f->begun);
     if (e) {

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "ledger/tn_hot_data.h"
 #include "shim/callsite_keys.h"
 #include "shim/real.h"
 #include "shim/record.h"
@@ -17,66 +16,8 @@
 #include "shim/serve_info.h"
 
 static struct { _Atomic uint32_t queries, reached; } sizing[TN_SERVE_DEVICES];
-/* Bytes of served stream-ordered blocks, and of those that plain frees have ended: together what the pool calls used. A line for each device: its
- * highest figures have to be those of all threads. */
-static struct {
-    _Alignas(64) _Atomic uint64_t backed, ended_plainly, used_high, reserved_high;
-    _Atomic uint64_t kept;      /* what the pool would have reserved: the most backed since the last wait, at which it gives back */
-    _Atomic uint64_t threshold; /* what it would give back down to */
-    _Atomic uint64_t arenas_ended; /* bytes of arenas that the driver's used figure has, though they are gone */
-} pooled[TN_SERVE_DEVICES];
-TN_HOT_DATA _Atomic int tn_serve_pools_kept;
-static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's current pool, 0: the default one */
 
 static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-static void raise(_Atomic uint64_t *high, uint64_t to)
-{
-    uint64_t was = atomic_load_explicit(high, memory_order_relaxed);
-    while (to > was && !atomic_compare_exchange_weak(high, &was, to)) {
-    }
-}
-
-void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
-{
-    if (device >= TN_SERVE_DEVICES) return;
-    if (what == TN_POOLED_TAKEN) {
-        uint64_t backed = bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
-        raise(&pooled[device].used_high, backed + atomic_load_explicit(&pooled[device].ended_plainly, memory_order_relaxed));
-        raise(&pooled[device].reserved_high, backed);
-        raise(&pooled[device].kept, backed);
-        return;
-    }
-    if (what == TN_POOLED_FREED_PLAINLY) atomic_fetch_add_explicit(&pooled[device].ended_plainly, bytes, memory_order_relaxed);
-    atomic_fetch_sub(&pooled[device].backed, bytes);
-    /* After it: a wait that takes the flag down sees what was freed. */
-    if (!atomic_load(&tn_serve_pools_kept)) atomic_store(&tn_serve_pools_kept, 1);
-}
-
-static void give_back(uint8_t device, uint64_t down_to)
-{
-    uint64_t kept = atomic_load(&pooled[device].kept), backed = atomic_load(&pooled[device].backed);
-    if (down_to < backed) down_to = backed;
-    while (kept > down_to && !atomic_compare_exchange_weak(&pooled[device].kept, &kept, down_to)) {
-    }
-    raise(&pooled[device].kept, atomic_load(&pooled[device].backed)); /* what was taken meanwhile found enough there, maybe */
-}
-
-void tn_serve_pools_give_back(void)
-{
-    atomic_store(&tn_serve_pools_kept, 0);
-    for (unsigned d = 0; d < TN_SERVE_DEVICES; d++)
-        if (atomic_load_explicit(&pooled[d].kept, memory_order_relaxed)) give_back((uint8_t)d, atomic_load(&pooled[d].threshold));
-}
-
-static uint64_t reserved_now(uint8_t device) { return up(atomic_load(&pooled[device].kept), TN_SERVE_POOL_STEP); }
-
-static uint64_t pool_used(uint8_t device) { return atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly); }
-
-void tn_serve_pool_arena_ended(uint8_t device, uint64_t bytes)
-{
-    if (device < TN_SERVE_DEVICES) atomic_fetch_add(&pooled[device].arenas_ended, bytes);
-}
 
 /* ---- the device */
 
@@ -161,7 +102,7 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
         tn_ledger_sweep(count_block, NULL, &a);
         uint64_t used = total - free_now, budget = tn_serve_budget() && tn_serve_budget() < total ? tn_serve_budget() : total;
         uint64_t not_theirs = tn_serve_held(c.device, &arenas_plain, &arenas_pooled) + rec_charge_baseline(c.device);
-        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + reserved_now(c.device) + handles;
+        used = (used > not_theirs ? used - not_theirs : 0) + a.plain + tn_serve_pool_reserved(c.device) + handles;
         uint64_t own = a.live + context_bytes(a.section->plan);
         if (used < own) used = own; /* others had more before than now */
         free_now = bound(f, &a, budget);
@@ -172,77 +113,5 @@ CUresult tn_serve_cuMemGetInfo_v2(tn_hook_frame *f, CUresult (*call)(size_t *, s
     f->thread->busy = 0;
     if (free_bytes) *free_bytes = free_now;
     if (total_bytes) *total_bytes = total;
-    return r;
-}
-
-/* ---- the pool that served blocks would have come from */
-
-static int is_default_pool(CUmemoryPool pool, uint8_t *device)
-{
-    for (int d = 0; d < TN_SERVE_DEVICES; d++) {
-        CUmemoryPool of = NULL;
-        if (tn_serve_section_of((uint8_t)d) && tn_real.cuDeviceGetDefaultMemPool && tn_real.cuDeviceGetDefaultMemPool(&of, d) == 0 && of == pool) {
-            *device = (uint8_t)d;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-void tn_serve_pool_set(uint64_t device, uint64_t pool)
-{
-    uint8_t of;
-    if (device < TN_SERVE_DEVICES) atomic_store(&own_pool[device], is_default_pool((CUmemoryPool)(uintptr_t)pool, &of) ? 0 : pool);
-}
-
-void tn_serve_pool_trimmed(uint64_t pool, uint64_t keep)
-{
-    uint8_t device;
-    if (is_default_pool((CUmemoryPool)(uintptr_t)pool, &device)) give_back(device, keep);
-}
-
-void tn_serve_pool_gone(uint64_t pool)
-{
-    for (int d = 0; d < TN_SERVE_DEVICES; d++) {
-        uint64_t gone = pool;
-        (void)atomic_compare_exchange_strong(&own_pool[d], &gone, 0);
-    }
-}
-
-int tn_serve_pool_is_own(uint8_t device) { return device < TN_SERVE_DEVICES && atomic_load_explicit(&own_pool[device], memory_order_relaxed) != 0; }
-
-CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
-                                        CUmemPool_attribute attribute, void *value)
-{
-    uint8_t device;
-    CUresult r = call(pool, attribute, value);
-    if (r != 0 || f->nested || !value || !is_default_pool(pool, &device)) return r;
-    f->thread->busy = 1;
-    uint64_t *out = value, plain, arenas;
-    tn_serve_held(device, &plain, &arenas);
-    int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-    uint64_t ours = is_used ? arenas + atomic_load(&pooled[device].arenas_ended) : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
-    switch (attribute) {
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + pool_used(device); break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = own + atomic_load(&pooled[device].used_high); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(own, TN_SERVE_POOL_STEP) + reserved_now(device); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(own + up(atomic_load(&pooled[device].reserved_high), TN_SERVE_POOL_STEP), TN_SERVE_POOL_STEP); break;
-    default: break;
-    }
-    *f->thread->error = f->errno_in;
-    f->thread->busy = 0;
-    return r;
-}
-
-CUresult tn_serve_cuMemPoolSetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
-                                        CUmemPool_attribute attribute, void *value)
-{
-    uint8_t device;
-    CUresult r = call(pool, attribute, value);
-    (void)f;
-    if (r != 0 || !is_default_pool(pool, &device)) return r;
-    if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) atomic_store(&pooled[device].used_high, pool_used(device));
-    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) atomic_store(&pooled[device].reserved_high, atomic_load(&pooled[device].kept));
-    if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) atomic_store(&pooled[device].threshold, *(const uint64_t *)value);
     return r;
 }

@@ -5,10 +5,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "shim/hook.h"
+
 /* A stream-ordered block was served, or freed: for the figures of the pool that it would have come from. One that a plain free ends stays in the
  * pool's used bytes for good, and not in its reserved ones (seen on an H200). */
 enum { TN_POOLED_TAKEN = 0, TN_POOLED_FREED, TN_POOLED_FREED_PLAINLY };
 void tn_serve_pooled(uint8_t device, uint64_t bytes, int what);
+
+/* A block of the device's default pool that no tier serves has come or gone. */
+void tn_serve_pool_native(tn_hook_frame *f, uint8_t device);
+/* What the default pool would have reserved for served blocks. */
+uint64_t tn_serve_pool_reserved(uint8_t device);
 
 /* A wait has succeeded: a pool gives back what lies idle in it beyond its release threshold. */
 extern _Atomic int tn_serve_pools_kept; /* something was freed since the last */

@@ -24,6 +24,19 @@ static int stray(void)
     return 0;
 }
 
+/* Many contexts that come and go, and one that stays. */
+static int ended(void)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    int r = cuInit(0);
+    for (int i = 0; i < 12; i++) r |= cuCtxCreate(&c, NULL, 0, 0) | cuMemAlloc(&p, 10 * MIB) | cuCtxDestroy(c);
+    r |= cuCtxCreate(&c, NULL, 0, 0) | cuMemAlloc(&p, 10 * MIB);
+    tenure_mark("the last one");
+    printf("%d\n", r);
+    return 0;
+}
+
 static void *elsewhere(void *unused)
 {
     CUcontext c = (CUcontext)1;
@@ -98,6 +111,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "stray") == 0) return stray();
     if (argc > 1 && strcmp(argv[1], "calm") == 0) return calm();
+    if (argc > 1 && strcmp(argv[1], "ended") == 0) return ended();
     if (argc > 1 && strcmp(argv[1], "global") == 0) return capture(CU_STREAM_CAPTURE_MODE_GLOBAL);
     if (argc > 1 && strcmp(argv[1], "thread_local") == 0) return capture(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (argc > 1 && strcmp(argv[1], "relaxed") == 0) return capture(CU_STREAM_CAPTURE_MODE_RELAXED);

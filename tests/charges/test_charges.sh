@@ -65,6 +65,11 @@ same meant_device "$(device stray 0 '| [.own_used_bytes / 1048576, .unattributed
 same both_devices_at_marks "$(device stray 1 '.marks | map(.label)')" '["both","end"]'
 unset FAKEGPU_DEVICES
 
+# ---- what contexts took goes with them, however many have ended
+recorded ended "$PROGRAM" ended
+same ended_ran "$out" 0
+same ended_contexts "$(device ended 0 '.marks[0] | [.own_used_bytes / 1048576, .charges.context / 1048576, .unattributed_bytes]')" '[537,527,0]'
+
 # ---- no NVML
 export FAKEGPU_NVML=absent
 recorded no_nvml "$ENGINE" quiet

@@ -71,6 +71,20 @@ same handles_are_not_replaced_while_serving "$(cmp leaving.bare leaving.out 2>&1
 short=$(tenure report --json leaving.serving | python3 -S -c 'import json, sys; print(sum("short of 1 that left" in n["text"] for n in json.load(sys.stdin)["coverage_notes"]))')
 same short_pools_are_said "$short" 1
 
+# ---- a capture that begins while a request waits is kept for 3 s, as long as nobody's work takes longer, and then no more ----
+
+tenure record -q -o late.record -- bin/late_capture 50 calm >late.bare
+tenure plan late.record --quiet -o late.json
+tenure run -q --plan late.json -o late.serve -- bin/late_capture 3300 >late.out
+same late_capture_is_whole "$(cmp late.bare late.out 2>&1)" ""
+told() { tenure report --json "$1" | python3 -S -c '
+import json, sys
+r = json.load(sys.stdin)
+print(r["routing"]["waited_calls"], sum("was under way for 3 s" in n["text"] for n in r["coverage_notes"]))'; }
+same late_capture_is_said "$(told late.serve)" "1 1"
+tenure run -q --plan late.json -o late.short -- bin/late_capture 300 >late.out
+same late_capture_waits "$(cmp late.bare late.out 2>&1) $(told late.short)" " 1 0"
+
 # ---- what waits for its stream goes when that has come so far, also where nobody waits for it: 6000 blocks, and far fewer events ----
 
 tenure record -q -o rounds.record -- bin/freed_copies rounds 3000 >rounds.bare
