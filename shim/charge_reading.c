@@ -178,13 +178,13 @@ static void held_event(tn_hook_frame *f, int kind, uint8_t device, uint64_t hand
     tn_journal_commit(e, TN_EV_CHARGE);
 }
 
-/* The pool cannot end meanwhile: who ends one takes it out of the table first, then waits. A capture that began out of our sight, in a library that
+/* A pool that the program may end is asked by its place in the table (`of`): who ends one takes it out first, then waits. A capture that began out of our sight, in a library that
  * no hook reaches, is in no count and passes no gate: relaxed, the question harms none (tests/gpu/golden: relaxed.cuMemPoolGetAttribute). */
-static int ask_pool(pool *of, uint64_t *reserved, uint64_t *used)
+static int ask_by_handle(_Atomic uint64_t *of, uint64_t *reserved, uint64_t *used)
 {
     int answered = 0;
     atomic_fetch_add(&asking, 1);
-    CUmemoryPool p = (CUmemoryPool)atomic_load(&of->handle);
+    CUmemoryPool p = (CUmemoryPool)atomic_load(of);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     if (p && !atomic_load(&beginning) && !rec_captures() && tn_real.cuThreadExchangeStreamCaptureMode &&
         tn_real.cuThreadExchangeStreamCaptureMode(&mode) == 0) {
@@ -194,6 +194,14 @@ static int ask_pool(pool *of, uint64_t *reserved, uint64_t *used)
     }
     atomic_fetch_sub(&asking, 1);
     return answered;
+}
+
+static int ask_pool(pool *of, uint64_t *reserved, uint64_t *used) { return ask_by_handle(&of->handle, reserved, used); }
+
+int tn_reading_default_pool(uint64_t handle, uint64_t *reserved, uint64_t *used)
+{
+    _Atomic uint64_t of = handle;
+    return tn_real.cuMemPoolGetAttribute && ask_by_handle(&of, reserved, used);
 }
 
 /* What pools and graphs hold, where it differs from what the journal says. */

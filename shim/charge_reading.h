@@ -34,6 +34,8 @@ void *tn_reading_context_of(uint8_t device);                /* NULL: none */
 void tn_reading_pool_made(uint64_t pool);
 void tn_reading_pool(uint8_t device, uint64_t pool, uint64_t addr, int is_default);
 int tn_reading_pool_ends(uint64_t pool); /* before the driver ends it; waits for a question under way. Returns whether it was known */
+/* What a device's default pool, which never ends, has now, as the driver counts it; 0: it cannot be asked, a capture is active or begins. */
+int tn_reading_default_pool(uint64_t handle, uint64_t *reserved, uint64_t *used);
 /* A graph's memory node was seen on the device. */
 void tn_reading_graph_memory(uint8_t device);
 

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "ledger/tn_hot_data.h"
+#include "shim/charge_reading.h"
 #include "shim/real.h"
 #include "shim/record.h"
 #include "shim/serve.h"
@@ -106,10 +107,10 @@ static int is_default_pool(CUmemoryPool pool, uint8_t *device)
 /* Asked for, since a block does not say in which pool it is. Not while a capture is active, which the question might end: then the next one tells. */
 void tn_serve_pool_native(tn_hook_frame *f, uint8_t device)
 {
-    uint64_t used = 0, plain, arenas;
-    if (f->nested || device >= TN_SERVE_DEVICES || !tn_serve_section_of(device) || rec_captures() || !tn_real.cuMemPoolGetAttribute) return;
+    uint64_t used = 0, reserved, plain, arenas;
+    if (f->nested || device >= TN_SERVE_DEVICES || !tn_serve_section_of(device) || rec_captures()) return;
     CUmemoryPool pool = default_pool(device);
-    if (!pool || tn_real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != 0) return;
+    if (!pool || !tn_reading_default_pool((uint64_t)(uintptr_t)pool, &reserved, &used)) return;
     tn_serve_held(device, &plain, &arenas);
     arenas += atomic_load(&pooled[device].arenas_ended);
     atomic_store(&pooled[device].native, used > arenas ? used - arenas : 0);
