@@ -18,7 +18,8 @@ static struct {
     _Atomic uint64_t native;    /* bytes of the others, as the driver last said */
     _Atomic uint64_t kept;      /* what the pool would have reserved for served blocks: the most backed since the last wait, at which it gives back */
     _Atomic uint64_t kept_all;  /* and for all of them */
-    _Atomic uint64_t threshold; /* what it would give back down to */
+    _Atomic uint32_t has_served; /* up to here a request reads the line, and no other */
+    _Alignas(64) _Atomic uint64_t threshold; /* what it would give back down to */
     _Atomic uint64_t arenas_ended; /* bytes of arenas that the driver's used figure has, though they are gone */
 } pooled[TN_SERVE_DEVICES];
 TN_HOT_DATA _Atomic int tn_serve_pools_kept;
@@ -49,6 +50,7 @@ void tn_serve_pooled(uint8_t device, uint64_t bytes, int what)
         uint64_t backed = bytes + atomic_fetch_add_explicit(&pooled[device].backed, bytes, memory_order_relaxed);
         raise_all(device, backed);
         raise(&pooled[device].kept, backed);
+        if (!atomic_load_explicit(&pooled[device].has_served, memory_order_relaxed)) atomic_store(&pooled[device].has_served, 1);
         return;
     }
     if (what == TN_POOLED_FREED_PLAINLY) atomic_fetch_add_explicit(&pooled[device].ended_plainly, bytes, memory_order_relaxed);
@@ -142,7 +144,28 @@ int tn_serve_pool_is_own(uint8_t device) { return device < TN_SERVE_DEVICES && a
 
 /* ---- what the program asks */
 
-/* The driver's figure of the others' alone is never more than that of all, whose highest may have come before there were arenas, or while nobody looked. */
+/* Served blocks and the others would be in the same steps, as far as the figures go. What plain frees have ended stays in the driver's used bytes, and not in what it
+ * has reserved for the others, `own`. */
+static uint64_t reserved_of_all(uint8_t device, uint64_t own)
+{
+    uint64_t all = up(greater(own, atomic_load(&pooled[device].kept_all)), TN_SERVE_POOL_STEP);
+    uint64_t apart = up(own, TN_SERVE_POOL_STEP) + tn_serve_pool_reserved(device);
+    return all < apart ? all : apart;
+}
+
+/* The figure of all blocks, where `own` is the driver's of the others alone: which is never more, and whose highest may have come before there were arenas, or
+ * while nobody looked. */
+static uint64_t of_all(uint8_t device, CUmemPool_attribute attribute, uint64_t own)
+{
+    if (!atomic_load(&pooled[device].has_served)) return own;
+    switch (attribute) {
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: return own + atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly);
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: return greater(own, atomic_load(&pooled[device].used_high));
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: return reserved_of_all(device, own);
+    default: return up(greater(own, atomic_load(&pooled[device].reserved_high)), TN_SERVE_POOL_STEP);
+    }
+}
+
 CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
                                         CUmemPool_attribute attribute, void *value)
 {
@@ -154,14 +177,7 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     tn_serve_held(device, &plain, &arenas);
     int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
     uint64_t ours = is_used ? arenas + atomic_load(&pooled[device].arenas_ended) : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
-    uint64_t used = atomic_load(&pooled[device].backed) + atomic_load(&pooled[device].ended_plainly);
-    switch (attribute) {
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = own + used; break;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *out = greater(own, atomic_load(&pooled[device].used_high)); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *out = up(greater(own, atomic_load(&pooled[device].kept_all)), TN_SERVE_POOL_STEP); break;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *out = up(greater(own, atomic_load(&pooled[device].reserved_high)), TN_SERVE_POOL_STEP); break;
-    default: break;
-    }
+    if (is_used || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *out = of_all(device, attribute, own);
     *f->thread->error = f->errno_in;
     f->thread->busy = 0;
     return r;
