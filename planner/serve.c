@@ -278,9 +278,7 @@ void tn_serve_clean(tn_serve *s, uint32_t life)
     } else if (r->discipline == TN_D_T3 && r->family == TN_FAMILY_HANDLE) {
         clean_handle(s, life);
     } else if (r->discipline == TN_D_T3 || r->discipline == TN_D_PACKED || r->discipline == TN_D_T5B) {
-        tn_serve_slot *x = &s->slots[s->place[life]];
-        if (x->life == life && x->use == TN_SLOT_FREED)
-            x->use = TN_SLOT_FREE;
+        tn_serve_clean_slot(s, life);
     }
 }
 

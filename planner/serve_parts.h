@@ -19,7 +19,12 @@ typedef struct tn_serve_slot {
 } tn_serve_slot;
 
 typedef struct tn_serve_pool { uint64_t block, count, alive, freed; } tn_serve_pool;
-typedef struct tn_serve_fixed { uint64_t block, count, lowest; } tn_serve_fixed; /* lowest: of its slots all below are alive */
+typedef struct tn_serve_fixed {
+    uint64_t block, count;
+    uint64_t lowest;        /* of its slots all below are alive */
+    uint64_t looked;        /* all below are alive, or were freed since as many waits as `looked_in` */
+    uint32_t looked_in;
+} tn_serve_fixed;
 
 struct tn_serve {
     const tn_plan_section *plan;
@@ -46,6 +51,7 @@ int tn_serve_make_slots(tn_serve *s);
 void tn_serve_take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out);
 void tn_serve_take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out);
 void tn_serve_give_slot(tn_serve *s, const tn_life *block, uint32_t life);
+void tn_serve_clean_slot(tn_serve *s, uint32_t life);
 /* A wait for the whole context: everything that is freed is clean. */
 void tn_serve_wait(tn_serve *s);
 

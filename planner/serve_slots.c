@@ -170,11 +170,28 @@ void tn_serve_take_slot(tn_serve *s, uint32_t row, const tn_life *block, uint32_
     take(s, row, wait, life);
 }
 
+/* The lowest slot that the stream may have; else TN_TRACE_NONE. Blocks of no stream, which may have none that is not clean, begin where the one before
+ * them ended. */
+static uint32_t find_fixed(const tn_serve *s, tn_serve_fixed *f, uint32_t first, uint32_t stream)
+{
+    uint64_t i = !stream && f->looked_in == s->waits && f->looked > f->lowest ? f->looked : f->lowest;
+    for (; i < f->count; i++) {
+        const tn_serve_slot *x = &s->slots[first + i];
+        if (x->use == TN_SLOT_FREE || (x->use == TN_SLOT_FREED && (!is_unclean(s, x) || stream_may_have(s, x, stream))))
+            break;
+    }
+    if (!stream) {
+        f->looked = i;
+        f->looked_in = s->waits;
+    }
+    return i < f->count ? first + (uint32_t)i : TN_TRACE_NONE;
+}
+
 /* As of slots, but that no other row is in the way. */
 void tn_serve_take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32_t life, tn_serve_answer *out)
 {
     tn_serve_fixed *f = &s->fixeds[row];
-    uint32_t first = s->first_slot[row], wait = TN_TRACE_NONE;
+    uint32_t first = s->first_slot[row];
     out->short_by = block->bytes;
     if (block->bytes > f->block) {
         out->spill = TN_SPILL_TOO_LARGE;
@@ -182,23 +199,25 @@ void tn_serve_take_fixed(tn_serve *s, uint32_t row, const tn_life *block, uint32
     }
     while (f->lowest < f->count && s->slots[first + f->lowest].use == TN_SLOT_ALIVE)
         f->lowest++;
-    for (uint32_t i = first + (uint32_t)f->lowest; i < first + f->count; i++) {
-        const tn_serve_slot *x = &s->slots[i];
-        if (x->use == TN_SLOT_ALIVE)
-            continue;
-        if (!is_unclean(s, x) || stream_may_have(s, x, block->stream)) {
-            take(s, row, i, life);
-            return;
-        }
-        wait = wait == TN_TRACE_NONE ? i : wait;
+    uint32_t slot = find_fixed(s, f, first, block->stream);
+    if (slot == TN_TRACE_NONE && f->lowest < f->count) { /* the lowest that is not alive is freed */
+        out->waited = 1;
+        tn_serve_wait(s);
+        slot = first + (uint32_t)f->lowest;
     }
-    if (wait == TN_TRACE_NONE) {
+    if (slot == TN_TRACE_NONE)
         out->spill = TN_SPILL_TOO_MANY;
-        return;
-    }
-    out->waited = 1;
-    tn_serve_wait(s);
-    take(s, row, wait, life);
+    else
+        take(s, row, slot, life);
+}
+
+/* The slot may be had from now on by who looks there. */
+static void look_again(tn_serve *s, uint32_t slot)
+{
+    tn_serve_fixed *f = &s->fixeds[s->slots[slot].row];
+    uint32_t ordinal = slot - s->first_slot[s->slots[slot].row];
+    if (ordinal < f->looked)
+        f->looked = ordinal;
 }
 
 void tn_serve_give_slot(tn_serve *s, const tn_life *block, uint32_t life)
@@ -212,6 +231,15 @@ void tn_serve_give_slot(tn_serve *s, const tn_life *block, uint32_t life)
     uint32_t ordinal = s->place[life] - s->first_slot[x->row];
     if (ordinal < f->lowest)
         f->lowest = ordinal;
+}
+
+void tn_serve_clean_slot(tn_serve *s, uint32_t life)
+{
+    tn_serve_slot *x = &s->slots[s->place[life]];
+    if (x->life != life || x->use != TN_SLOT_FREED)
+        return; /* it is another's by now */
+    x->use = TN_SLOT_FREE;
+    look_again(s, s->place[life]);
 }
 
 /* The rows that have blocks alive on the slot's addresses; `room` where there are as many or more. */
