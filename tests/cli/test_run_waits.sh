@@ -13,29 +13,32 @@ export LD_LIBRARY_PATH FAKEGPU_DELAY_US=300
 cd "$WORK" || exit 1
 unset TENURE_PLAN
 
-for way in calm hasty; do
-    run "$TENURE" record -q -o $way -- "$PROGRAM" $way
-    same $way.runs "$rc" 5
-done
 printf 'T3 symbol=take_fixed\npacked symbol=take_slot\npacked symbol=take_plain\n' >rules
-# By the calm run there is one block of each site at a time.
-run "$TENURE" plan calm --rules rules --quiet -o plan.json
-same planned "$rc $(jq -c '[.sections[0].sites[] | select(.discipline == "T3" or .discipline == "packed") | .blocks] | sort' plan.json)" '0 [1,1,1]'
 
-# agree WAY AT_LEAST AT_MOST: as many waits as verify says, and so many
+# agree NAME WAITS SCRIPT [blocking]: by the plan of a run that waits after each block, in which there is one of each site at a time, one that
+# never does so waits as often as verify says, and so often
 agree() {
-    local said was
-    run "$TENURE" verify plan.json "$1"
-    same "$1.fits" "$rc" 0
-    said=$(sed -n 's/.* without room, \([0-9]*\) after a wait;.*/\1/p' <<<"$out")
-    run "$TENURE" run -q --plan plan.json -o "$1.served" -- "$PROGRAM" "$1"
-    same "$1.serves" "$rc" 5
-    was=$("$TENURE" report --json "$1.served" | jq -c '[.routing.waited_calls, .routing.spilled_calls, .routing.unplanned_calls]')
-    same "$1.waits_as_said" "$was" "[$said,0,0]"
-    if [ "$said" -ge "$2" ] && [ "$said" -le "$3" ]; then ok "$1.waits"; else not_ok "$1.waits" "$said waits"; fi
+    local name=$1 of_hasty=$2 waits way
+    shift 2
+    for way in calm hasty; do
+        run "$TENURE" record -q -o "$name.$way" -- "$PROGRAM" $way "$@"
+        same "$name.$way.runs" "$rc" 5
+    done
+    run "$TENURE" plan "$name.calm" --rules rules --quiet -o plan.json
+    same "$name.planned" "$rc $(jq -c '[.sections[0].sites[] | select(.discipline == "T3" or .discipline == "packed") | .blocks]' plan.json)" '0 [1,1,1]'
+    for way in calm hasty; do
+        waits=$([ $way = calm ] && echo 0 || echo "$of_hasty")
+        run "$TENURE" verify plan.json "$name.$way"
+        same "$name.$way.is_said_to_wait" "$rc $(sed -n 's/.* without room, \([0-9]*\) after a wait;.*/\1/p' <<<"$out")" "0 $waits"
+        run "$TENURE" run -q --plan plan.json -o "$name.served" -- "$PROGRAM" $way "$@"
+        same "$name.$way.is_served" "$rc" 5
+        same "$name.$way.waits" "$("$TENURE" report --json "$name.served" | jq -c '[.routing.waited_calls, .routing.spilled_calls, .routing.unplanned_calls]')" "[$waits,0,0]"
+        rm -r "$name.served"
+    done
 }
-agree calm 0 0
-# In each round three blocks of T3 come after one of the other stream: the first of a, of b, and of a again. What is behind the join does not wait, nor
-# what follows its own stream's, nor what those waits have made clean, which are for all.
-agree hasty 29 29
+# In each round three blocks of T3 come after one of the other stream: the first of a, of b, and of a again. What is behind the join does not
+# wait, nor what follows its own stream's, nor what those waits have made clean, which are for all.
+agree own_streams 29 aAaAaAaAbBbBbBbBaaajbp
+agree in_turn 120 abABabjabABpABabjBAbapjbBaA
+agree blocking 29 aAaAaAaAbBbBbBbBaaajbp blocking
 finish

@@ -1,12 +1,13 @@
-/* A driver-level program that gives blocks back while the device works with them, and takes others: "calm" waits after each, "hasty" never
- * does. Exits with 5 when CUDA answered as it should. */
+/* A driver-level program that gives blocks back while the device works with them, and takes others, as a script says (see step): "calm" waits after
+ * each, "hasty" never does. With "blocking" its streams wait for the legacy one, in which it then uses plain blocks. Exits with 5 when CUDA answered
+ * as it should. usage: waiting_program calm|hasty SCRIPT [blocking] */
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
 
 #define KIB ((size_t)1 << 10)
 
-static int wrong, is_calm;
+static int wrong, is_calm, is_blocking;
 static CUstream streams[2];
 
 #define WANT(call) want(#call, (int)(call))
@@ -68,7 +69,7 @@ static void step(char what)
         join();
     } else if (what == 'p') {
         CUdeviceptr p = take_plain();
-        WANT(cuMemsetD8Async(p, 2, 4 * KIB, streams[0]));
+        WANT(cuMemsetD8Async(p, 2, 4 * KIB, is_blocking ? NULL : streams[0]));
         WANT(cuMemFree(p));
         rest();
     } else {
@@ -80,14 +81,16 @@ int main(int argc, char **argv)
 {
     CUdevice device;
     CUcontext context;
-    is_calm = argc == 2 && strcmp(argv[1], "calm") == 0;
+    if (argc < 3) return 2;
+    is_calm = strcmp(argv[1], "calm") == 0;
+    is_blocking = argc > 3;
     WANT(cuInit(0));
     WANT(cuDeviceGet(&device, 0));
     WANT(cuDevicePrimaryCtxRetain(&context, device));
     WANT(cuCtxSetCurrent(context));
-    for (int i = 0; i < 2; i++) WANT(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 2; i++) WANT(cuStreamCreate(&streams[i], is_blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING));
     for (int round = 0; round < 10; round++)
-        for (const char *p = "aAaAaAaAbBbBbBbBaaajbp"; *p != 0; p++)
+        for (const char *p = argv[2]; *p != 0; p++)
             step(*p);
     return wrong ? 1 : 5;
 }
