@@ -300,61 +300,6 @@ START_TEST(a_stream_of_an_unknown_context_may_be_of_any)
 }
 END_TEST
 
-START_TEST(contexts_that_have_ended_make_room_for_others)
-{
-    work(3);
-    tn_work_set one = uncovered(m, 1), ended[64];
-    for (uint32_t c = 2; c < 5000; c++) {
-        uint32_t stream = 10 + c;
-        ck_assert_uint_eq(uncovered(m, c).count, 0);
-        tn_marks_stream(m, c, stream, TN_MARKS_NONBLOCKING);
-        tn_marks_work(m, c, stream, tick());
-        tn_work_set set = uncovered(m, c);
-        ck_assert_uint_eq(set.count, 1);
-        ck_assert(!is_set_clean(m, set));
-        if (c % 2) {
-            tn_marks_waited_context(m, c, tick());
-            ck_assert(is_set_clean(m, set));
-            ck_assert_uint_eq(uncovered(m, c).count, 0);
-            tn_marks_work(m, c, 0, tick());
-            set = uncovered(m, c);
-            ck_assert(!is_set_clean(m, set));
-        }
-        ck_assert_uint_eq(uncovered(m, 0).count, c % 2 ? 1 : 2);
-        tn_marks_context_ended(m, c);
-        ended[c % 64] = set;
-        for (uint32_t i = c < 65 ? 2 : 0; i < (c < 65 ? c : 64); i++) ck_assert(is_set_clean(m, ended[i]));
-        ck_assert(!is_set_clean(m, one));
-        ck_assert_uint_eq(uncovered(m, 0).count, 1);
-    }
-    tn_marks_waited_context(m, 1, tick());
-    ck_assert(is_set_clean(m, one));
-    ck_assert_uint_eq(uncovered(m, 0).count, 0);
-}
-END_TEST
-
-START_TEST(a_context_that_finds_no_place_is_an_unknown_one)
-{
-    for (uint32_t c = 1; c < 1024; c++) {
-        tn_marks_work(m, c, 0, tick());
-        tn_marks_waited_context(m, c, tick());
-    }
-    ck_assert_uint_eq(uncovered(m, 0).count, 0);
-    tn_marks_work(m, 100000, 3, tick());
-    tn_marks_work(m, 100001, 0, tick());
-    ck_assert_uint_eq(uncovered(m, 1).count, 1);
-    tn_marks_waited_context(m, 100000, tick());
-    tn_marks_waited_context(m, 100001, tick());
-    tn_work_set set = uncovered(m, 100000);
-    ck_assert_uint_eq(set.count, 1);
-    tn_marks_context_ended(m, 100000);
-    ck_assert(!is_set_clean(m, set));
-    tn_marks_waited_context(m, 0, tick());
-    ck_assert(is_set_clean(m, set));
-    ck_assert_uint_eq(uncovered(m, 0).count, 0);
-}
-END_TEST
-
 START_TEST(streams_beyond_the_places_are_covered_by_context_waits_alone)
 {
     tn_marks *small = marks_new(4, 4, NULL, NULL);
@@ -422,25 +367,6 @@ START_TEST(a_place_serves_one_stream_after_another_and_mixes_none_up)
     }
     ck_assert_uint_eq(uncovered(small, 1).count, 0);
     tn_marks_destroy(&small);
-}
-END_TEST
-
-START_TEST(the_work_of_an_ended_context_is_done)
-{
-    work(3);
-    tn_marks_work(m, 1, 0, tick());
-    tn_marks_stream(m, 2, 4, 0);
-    tn_marks_work(m, 2, 4, tick());
-    tn_work_set one = uncovered(m, 1), all = uncovered(m, 0);
-    tn_marks_context_ended(m, 1);
-    ck_assert(is_set_clean(m, one));
-    ck_assert(!is_set_clean(m, all));
-    ck_assert_uint_eq(uncovered(m, 1).count, 0);
-    ck_assert_uint_eq(uncovered(m, 0).count, 1);
-    ck_assert(!tn_marks_knows(m, 3));
-    ck_assert(tn_marks_knows(m, 4));
-    tn_marks_context_ended(m, 0);
-    ck_assert_uint_eq(uncovered(m, 0).count, 1);
 }
 END_TEST
 
@@ -602,13 +528,10 @@ int main(void)
     tcase_add_test(t, work_of_an_unknown_stream_is_covered_by_context_waits_alone);
     tcase_add_test(t, work_of_an_unknown_context_is_covered_by_waits_for_every_one);
     tcase_add_test(t, a_stream_of_an_unknown_context_may_be_of_any);
-    tcase_add_test(t, contexts_that_have_ended_make_room_for_others);
-    tcase_add_test(t, a_context_that_finds_no_place_is_an_unknown_one);
     tcase_add_test(t, streams_beyond_the_places_are_covered_by_context_waits_alone);
     tcase_add_test(t, what_an_ended_stream_has_left_is_covered_by_context_waits_alone);
     tcase_add_test(t, marks_that_were_done_when_their_stream_ended_stay_so);
     tcase_add_test(t, a_place_serves_one_stream_after_another_and_mixes_none_up);
-    tcase_add_test(t, the_work_of_an_ended_context_is_done);
     tcase_add_test(t, a_stream_without_work_has_a_mark_of_no_work);
     tcase_add_test(t, of_a_stream_that_has_no_place_all_must_be_done);
     tcase_add_test(t, a_mark_is_ordered_before_its_own_stream_alone);

@@ -7,7 +7,7 @@ folder=tests/serve
 # shellcheck source=tests/tiers/mutants.sh
 . tests/tiers/mutants.sh
 
-begin test_marks test_marks_events test_marks_threads --
+begin test_marks test_marks_contexts test_marks_events test_marks_threads --
 
 marks=serve/marks.c
 mutant wait_covers_its_own_stamp $marks 's/return \*last >= covered;/return *last > covered;/' test_marks
@@ -62,8 +62,8 @@ mutant left_work_forgotten $places 's/if \(last >= covered\) tn_marks_loosen\(m,
 mutant joins_kept_by_the_next $places 's/atomic_store_explicit\(&j->count, 0, memory_order_relaxed\);//' test_marks_events
 mutant cover_kept_by_the_next $places 's/store\(&p->covered, 1\);//' test_marks
 mutant stream_not_taken_out $places 's/if \(atomic_load_explicit\(at, memory_order_relaxed\) == n \+ 1\) .*//' test_marks
-mutant context_ends_with_work $places 's/if \(c\) tn_marks_raise\(&c->covered, UINT64_MAX\);//' test_marks
-mutant ended_context_keeps_its_place $places 's/ \|\| tn_marks_read\(&there->covered\) == UINT64_MAX//' test_marks
-mutant next_context_is_covered_for_good $places 's/^    atomic_store_explicit\(&c->covered, 0, memory_order_release\);//' test_marks
+mutant context_ends_with_work $places 's/if \(c\) tn_marks_raise\(&c->covered, UINT64_MAX\);//' test_marks_contexts
+mutant ended_context_keeps_its_place $places 's/ \|\| tn_marks_read\(&there->covered\) == UINT64_MAX//' test_marks_contexts
+mutant next_context_is_covered_for_good $places 's/^    atomic_store_explicit\(&c->covered, 0, memory_order_release\);//' test_marks_contexts
 
 finish
