@@ -55,7 +55,7 @@ void tn_journal_detach(tn_journal *j, tn_journal_thread *t);
  * full, when it takes the journal's growth lock for one fallocate and mmap. `nested` (a call from a signal handler inside a
  * hook) never takes that lock: it drops instead. Fill all fields but `type`, then commit. A slot, like tn_journal_last's event, may be used
  * until this thread's next call that is not nested: that one may put the chunk away. */
-tn_event *tn_journal_slot(tn_journal *j, tn_journal_thread *t, int nested);
+tn_event *tn_journal_slot(tn_journal *j, tn_journal_thread *t, int nested) __attribute__((hot));
 static inline void tn_journal_commit(tn_event *e, tn_event_type type)
 {
     __atomic_store_n(&e->type, (uint8_t)type, __ATOMIC_RELEASE);

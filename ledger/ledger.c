@@ -104,7 +104,7 @@ static int read_entry(const tn_node *n, uint64_t *state, tn_entry *out)
 }
 
 /* Ends the life that *state is of, if it still is lived; to exactly one caller it says 1, and to that one *out is good. */
-static int end_life(tn_node *n, uint64_t *state, tn_entry *out)
+static __attribute__((hot)) int end_life(tn_node *n, uint64_t *state, tn_entry *out)
 {
     uint64_t before = *state;
     while (tn_state_same_life(before, *state)) {
@@ -160,7 +160,7 @@ static void forget(recent *r)
 }
 
 /* A node whose life has just ended. */
-static void keep(tn_space space, uint32_t node, const tn_entry *e)
+static __attribute__((hot)) void keep(tn_space space, uint32_t node, const tn_entry *e)
 {
     recent *r = recent_of(space, e->addr);
     if (r->node != TN_NO_NODE) {
@@ -267,7 +267,7 @@ static int find_inside(query *q, uint64_t cell)
     return holds(q, cell, 0) && read_entry(tn_node_at(q->node), &q->state, &q->entry);
 }
 
-static int end_start(query *q, uint64_t cell)
+static __attribute__((hot)) int end_start(query *q, uint64_t cell)
 {
     return holds(q, cell, 1) && end_life(tn_node_at(q->node), &q->state, &q->entry);
 }
@@ -318,7 +318,7 @@ tn_error tn_ledger_init(void)
     return tn_table_start() ? TN_OK : TN_E_NOMEM;
 }
 
-static int remove_start(tn_space space, uint64_t addr, tn_entry *out)
+static __attribute__((hot)) int remove_start(tn_space space, uint64_t addr, tn_entry *out)
 {
     query q;
     uint32_t hash = tn_hash_page(space, 0, addr);
@@ -338,7 +338,7 @@ static int remove_start(tn_space space, uint64_t addr, tn_entry *out)
 }
 
 /* Fills a node and lets it live. From here on it is there, and may be gone at once. */
-static void begin_life(tn_node *n, tn_space space, const tn_entry *e)
+static __attribute__((hot)) void begin_life(tn_node *n, tn_space space, const tn_entry *e)
 {
     uint64_t words[TN_NODE_WORDS];
     memcpy(words, e, sizeof words);

@@ -28,9 +28,9 @@ TN_MUST_USE tn_error tn_ledger_init(void);
  * then, else 0; -1 when no memory is left (the block is then unknown to the ledger). bytes 0 is legal and covers one byte. */
 int tn_ledger_insert(tn_space space, const tn_entry *e, tn_entry *replaced);
 /* The same where no entry can start there, since whoever hands the address out knows that nobody has it: a look-up is saved. 0, or -1. */
-int tn_ledger_insert_new(tn_space space, const tn_entry *e);
+int tn_ledger_insert_new(tn_space space, const tn_entry *e) __attribute__((hot));
 /* Removes the entry that STARTS at addr. 1 and *out (may be NULL) filled, or 0; of calls at the same time for one entry one gets it. O(1). */
-int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out);
+int tn_ledger_remove(tn_space space, uint64_t addr, tn_entry *out) __attribute__((hot));
 /* The entry whose range holds addr (start or interior). 1 and *out (may be NULL) filled, or 0. O(1). Where entries overlap, because a
  * free was made where nobody saw it, one that starts at addr wins, then the one of the smaller size class. */
 int tn_ledger_find(tn_space space, uint64_t addr, tn_entry *out);

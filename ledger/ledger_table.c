@@ -7,7 +7,7 @@
 /* Lines from its own at which a cell says that the table is crowded. */
 #define FAR 3u
 
-tn_table tn_tables[TN_CLASS_MAX + 1];
+TN_HOT_DATA tn_table tn_tables[TN_CLASS_MAX + 1];
 TN_HOT_DATA uint64_t tn_view;
 
 static tn_line *line_of(unsigned class, uint64_t cell, uint32_t distance)

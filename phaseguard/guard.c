@@ -7,7 +7,7 @@
 
 #include "ledger/tn_sys.h"
 
-static tn_guard_site *site_of(tn_guard *g, uint32_t site)
+static __attribute__((hot)) tn_guard_site *site_of(tn_guard *g, uint32_t site)
 {
     uint32_t at = site / TN_GUARD_PAGE_SITES;
     if (at >= TN_GUARD_PAGES)

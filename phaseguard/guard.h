@@ -39,7 +39,7 @@ typedef struct tn_guard_noted {
 tn_guard_noted tn_guard_note(tn_guard *g, tn_serving_thread *t, const tn_event *e, unsigned tier);
 /* Notes an allocation that a tier has answered: later ones of its site are not its first. Such calls are in the journal and counted nowhere else,
  * for a counter would be shared by all threads that are served. */
-void tn_guard_seen(tn_guard *g, uint32_t site);
+void tn_guard_seen(tn_guard *g, uint32_t site) __attribute__((hot));
 /* The counts of a site; zeros where it has none. */
 tn_serving_counts tn_guard_site_counts(const tn_guard *g, uint32_t site);
 /* Of one tier, or of all of them together for TN_GUARD_TIERS. */

@@ -105,13 +105,13 @@ static inline bool is_uncovered_in_order(const tn_marks *m, const tn_marks_place
 static inline uint64_t base_of(const tn_marks *m, uint64_t key) { return tn_marks_covered_context(m, tn_marks_queue_context(key)); }
 
 /* The context's work that has no place, where it is uncovered; 0: none is. */
-static uint64_t uncovered_loose_in(const tn_marks *m, const tn_marks_context *c)
+static __attribute__((hot)) uint64_t uncovered_loose_in(const tn_marks *m, const tn_marks_context *c)
 {
     uint64_t loose = tn_marks_read(&c->loose);
     return loose && loose >= tn_marks_greater(tn_marks_read(&m->contexts[0].covered), tn_marks_read(&c->covered)) ? loose : 0;
 }
 
-static uint64_t uncovered_loose(const tn_marks *m, uint32_t ctx) { return uncovered_loose_in(m, tn_marks_context_of(m, ctx)); }
+static __attribute__((hot)) uint64_t uncovered_loose(const tn_marks *m, uint32_t ctx) { return uncovered_loose_in(m, tn_marks_context_of(m, ctx)); }
 
 static uint32_t contexts_of(const tn_marks *m) { return atomic_load_explicit(&m->context_count, memory_order_acquire); }
 
@@ -245,7 +245,7 @@ static bool is_wide_done(tn_marks *m, tn_work_mark mark)
     return true;
 }
 
-static bool done(void *self, tn_work_mark mark)
+static __attribute__((hot)) bool done(void *self, tn_work_mark mark)
 {
     tn_marks *m = self;
     if (mark.queue & TN_MARKS_WIDE) return is_wide_done(m, mark);
@@ -262,7 +262,7 @@ static bool done(void *self, tn_work_mark mark)
     return covered > mark.sequence && tn_marks_read(&e->stream) == stream;
 }
 
-static bool ordered(void *self, tn_work_mark mark, uint64_t queue)
+static __attribute__((hot)) bool ordered(void *self, tn_work_mark mark, uint64_t queue)
 {
     tn_marks *m = self;
     uint32_t stream = tn_marks_queue_stream(mark.queue);

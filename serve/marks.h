@@ -58,11 +58,11 @@ enum { TN_MARKS_LEGACY = 1, TN_MARKS_NONBLOCKING = 2 };
 /* Whether the stream has its place. If not, say what it is before it is told of: its own context, not the calling thread's (0: not known,
  * then only a wait for it or for every context covers it), and whether it is the context's legacy default stream, which waits for all the
  * others, or one that does not wait for that. Unsaid, it does. */
-bool tn_marks_knows(const tn_marks *m, uint32_t stream);
+bool tn_marks_knows(const tn_marks *m, uint32_t stream) __attribute__((hot));
 void tn_marks_stream(tn_marks *m, uint32_t ctx, uint32_t stream, unsigned what);
 
 /* Whether what is enqueued into the stream orders the work of others: it is a context's legacy default stream, and other streams wait for that. */
-bool tn_marks_is_barrier(const tn_marks *m, uint32_t stream);
+bool tn_marks_is_barrier(const tn_marks *m, uint32_t stream) __attribute__((hot));
 
 /* A call that enqueued work into `stream` has returned; `stamp` was read after it. Stream 0: into one that is not known, of `ctx`. */
 void tn_marks_work(tn_marks *m, uint32_t ctx, uint32_t stream, uint64_t stamp);
@@ -96,11 +96,11 @@ void tn_marks_context_ended(tn_marks *m, uint32_t ctx);
 /* ---- asked by the allocators */
 
 /* Fills the set with what is uncovered now in context `ctx` (0: anywhere), for a block that its owner gives back. Empty: the block is clean. */
-void tn_marks_uncovered(tn_marks *m, uint32_t ctx, tn_work_set *set);
+void tn_marks_uncovered(tn_marks *m, uint32_t ctx, tn_work_set *set) __attribute__((hot));
 /* The mark of what `stream` has been given so far, done or not, and of what that comes after: for a block given back in the order of a stream.
  * Where that is more than a stream's (it is the legacy one or waits for that, or has no place), it is done when all of its context is, and as
  * long as streams that have ended or have no place have work there, it is ordered before nothing. */
-tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream);
+tn_work_mark tn_marks_of_stream(tn_marks *m, uint32_t stream) __attribute__((hot));
 /* Of such a mark what is done when somebody has waited for the stream itself since, whatever else of its context is under way. */
 tn_work_mark tn_marks_alone(const tn_marks *m, tn_work_mark mark);
 /* The table by which an allocator asks. Queues of takers are stream numbers; a mark's own queue is not. */

@@ -68,11 +68,11 @@ int tn_place_has_live(tn_place *place);
 /* A block of `bytes` bytes for row `row` of the section, at the alignment that the driver would give. `stream` is the number of the stream whose
  * order the block follows, 0 for plain and pinned memory. `phase`: TN_PHASE_*. `may_wait`: whether a wait may be made. A row that is native
  * or of another kind than the request is the caller's to know. */
-void tn_place_take(tn_place *place, uint32_t row, size_t bytes, uint32_t stream, uint8_t phase, int may_wait, tn_place_answer *out);
+void tn_place_take(tn_place *place, uint32_t row, size_t bytes, uint32_t stream, uint8_t phase, int may_wait, tn_place_answer *out) __attribute__((hot));
 
 /* The live block at `address`, which row `row` got for `stream`, is freed. `uncovered`: what the device may still do with it.
  * STALE, ARGUMENT: the tier knows no such block; nothing happened. */
-TN_MEM_MUST_USE tn_mem_error tn_place_give(tn_place *place, uint32_t row, void *address, uint32_t stream, const tn_work_set *uncovered);
+TN_MEM_MUST_USE tn_mem_error tn_place_give(tn_place *place, uint32_t row, void *address, uint32_t stream, const tn_work_set *uncovered) __attribute__((hot));
 
 /* A graph holds the live or freed block at `address` of row `row`: its memory goes to no other site until released as often. Rows of the bump
  * tiers hold by themselves as long as the block lives, and ARGUMENT is their answer. */

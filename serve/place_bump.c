@@ -120,7 +120,7 @@ static tn_mem_error free_now(tn_place_bump *b, void *address)
 
 /* Of the blocks that wait the `most` that have waited longest: those that are clean by now, or ordered before what the stack's stream does next
  * (an arena has no stream), are freed. */
-static void take_back(tn_place_bump *b, const tn_work *work, size_t most)
+static __attribute__((hot)) void take_back(tn_place_bump *b, const tn_work *work, size_t most)
 {
     for (size_t looked = b->count < most ? b->count : most; looked > 0; looked--) {
         tn_place_waiting w = b->waiting[b->first];
@@ -132,7 +132,7 @@ static void take_back(tn_place_bump *b, const tn_work *work, size_t most)
 }
 
 /* The stream's stack; where it has none, the next that nobody has, if `claim`. They are claimed in their order. */
-static tn_place_bump *stack_of(tn_place *p, uint64_t stream, int claim)
+static __attribute__((hot)) tn_place_bump *stack_of(tn_place *p, uint64_t stream, int claim)
 {
     for (size_t i = 0; i < p->stack_count; i++) {
         uint64_t there = __atomic_load_n(&p->stacks[i].stream, __ATOMIC_RELAXED);
@@ -171,7 +171,7 @@ void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint
 }
 
 /* What may still be in use waits, each block by itself: one that is used for long keeps no other. */
-static tn_mem_error give_to(tn_place *p, tn_place_bump *b, const tn_work *work, void *address, const tn_work_set *uncovered)
+static __attribute__((hot)) tn_mem_error give_to(tn_place *p, tn_place_bump *b, const tn_work *work, void *address, const tn_work_set *uncovered)
 {
     tn_place_waiting w = {.address = address};
     void *begin = NULL;

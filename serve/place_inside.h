@@ -93,14 +93,14 @@ void *tn_place_memory(tn_place *p, size_t count, size_t size);
 /* ---- place_slots.c */
 TN_MEM_MUST_USE tn_mem_error tn_place_slots_create(tn_place *p, unsigned family, unsigned flags, uint64_t *short_by);
 void tn_place_slots_destroy(tn_place *p, unsigned family, unsigned flags, int forget);
-void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, int may_wait, tn_place_answer *out);
+void tn_place_slots_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, int may_wait, tn_place_answer *out) __attribute__((hot));
 
 /* ---- place_bump.c */
 TN_MEM_MUST_USE tn_mem_error tn_place_bumps_create(tn_place *p, uint64_t *short_by);
 void tn_place_bumps_destroy(tn_place *p, int forget);
 int tn_place_bumps_have_live(tn_place *p); /* stream-ordered blocks, those that wait apart */
-void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, tn_place_answer *out);
-TN_MEM_MUST_USE tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered);
+void tn_place_bump_take(tn_place *p, const tn_place_row *row, size_t bytes, uint32_t stream, tn_place_answer *out) __attribute__((hot));
+TN_MEM_MUST_USE tn_mem_error tn_place_bump_give(tn_place *p, const tn_place_row *row, void *address, uint32_t stream, const tn_work_set *uncovered) __attribute__((hot));
 
 /* ---- place_model.c */
 TN_MEM_MUST_USE tn_mem_error tn_place_model_create(tn_place *p);

@@ -25,7 +25,7 @@ int tn_callsite_start(tn_journal *journal, const char *own_dir);
  * addresses with equal keys get the same id. Returns TN_SITE_NONE only if no memory is left or even its
  * caller is one too many. Frames whose module has the same build-id are equal
  * wherever it is loaded. outer_api and flags of the record are those of the first time. errno is kept. */
-uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api);
+uint32_t tn_callsite(const void *caller, const void *frame, uint16_t outer_api) __attribute__((hot));
 
 /* How often a new chain came when there were as many sites as are kept (callsite_tables.h), and was given its caller's. The function is called at the
  * first one, on its thread and with no lock held; set it before the first tn_callsite(), or leave it NULL. */

@@ -23,6 +23,24 @@
 #define TN_NVML(klass, name, params, ...) TN_EXPORT int TN_EXPORTED(name) params;
 #include "shim/api_all.def"
 
+/* What a program calls between its own work, again and again, stands on pages of its own with all that it calls (ARCHITECTURE.md). */
+#define TN_HOT_HOOK(name) extern TN_EXPORT __typeof__(TN_EXPORTED(name)) TN_EXPORTED(name) __attribute__((hot));
+TN_HOT_HOOK(cudaMalloc) TN_HOT_HOOK(cudaMallocAsync) TN_HOT_HOOK(cudaMallocAsync_ptsz)
+TN_HOT_HOOK(cudaFree) TN_HOT_HOOK(cudaFreeAsync) TN_HOT_HOOK(cudaFreeAsync_ptsz)
+TN_HOT_HOOK(cuMemAlloc_v2) TN_HOT_HOOK(cuMemAllocAsync) TN_HOT_HOOK(cuMemAllocAsync_ptsz)
+TN_HOT_HOOK(cuMemFree_v2) TN_HOT_HOOK(cuMemFreeAsync) TN_HOT_HOOK(cuMemFreeAsync_ptsz)
+#define TN_DRIVER(...)
+#define TN_LAUNCH(variant, name, ...) TN_HOT_HOOK(name)
+#include "shim/api_driver_work.def"
+#define TN_DRIVER(...)
+#define TN_COPY(variant, name, ...) TN_HOT_HOOK(name)
+#include "shim/api_driver_copy.def"
+#define TN_DRIVER(...)
+#define TN_WAIT(variant, name, ...) TN_HOT_HOOK(name)
+#define TN_KERNEL(variant, name, ...) TN_HOT_HOOK(name)
+#include "shim/api_driver_order.def"
+#undef TN_DRIVER
+
 #ifdef TENURE_WRAP
 /* Weak: a program need not link everything that can be wrapped. */
 #define TN_DRIVER(klass, variant, name, params, ...) extern __attribute__((weak)) CUresult TN_LINKED(name) params;

@@ -51,13 +51,16 @@ enum {
 };
 
 typedef struct tn_hot {
-    _Alignas(TN_PAGE_MAX) _Atomic int own; /* 1: this process started the recording */
-    _Atomic int captures;          /* active in the process */
-    _Atomic int managed;           /* managed blocks alive: any launch may move their pages */
-    _Atomic int long_way;          /* reasons for every short way to be closed: managed blocks, a trigger that counts calls, a test that hides launches */
+    /* The first line: what a short launch reads. While a plan serves, the stamp of work (serve/marks.h), which waits move: on a line of its own
+     * it would be one more for each launch, and what a wait of another thread takes away is one line either way. */
+    _Alignas(TN_PAGE_MAX) _Atomic uint64_t tick;
     _Atomic uint64_t generation;   /* of the handles of streams and contexts: raised when one may mean another, and when `captures` changes */
     void (*launch[TN_SHORT_COUNT])(void); /* NULL where no driver is bound */
     intptr_t self;                 /* from the thread pointer to tn_self: the loader's word for it is on a line, and a page, that nothing else here needs */
+    _Atomic int captures;          /* active in the process */
+    _Atomic int long_way;          /* reasons for every short way to be closed: managed blocks, a trigger that counts calls, a test that hides launches */
+    _Atomic int own;               /* 1: this process started the recording */
+    _Atomic int managed;           /* managed blocks alive: any launch may move their pages */
     int (*get_current)(void **context);
     uint32_t *attention;           /* tn_attention of shim/phase.h */
     struct tn_journal *journal;
@@ -73,13 +76,11 @@ typedef struct tn_hot {
     _Atomic uint64_t last_reading; /* stamp of the last reading of a device, by anybody */
     _Atomic uint64_t runtime, runtime_bytes; /* where the first runtime that was met lies: most calls of driver hooks come from it */
     _Atomic uint8_t row[TN_API_COUNT]; /* from the start on; bits are only ever taken away */
-    /* While a plan serves, the stamp of work (serve/marks.h): on a line of its own, since waits write it. */
-    _Alignas(64) _Atomic uint64_t tick;
     /* Functions launched lately and kernels looked up lately (tn_known_kernel()), each at a place of its own: a decode step has few, over and over. */
     _Alignas(64) _Atomic uint64_t known[TN_KNOWN];
 } tn_hot;
 
-_Static_assert(offsetof(tn_hot, get_current) <= 64, "all that a short launch reads, but the function itself, is on one line");
+_Static_assert(offsetof(tn_hot, own) == 64, "all that a short launch reads, but the function itself, is on one line");
 
 extern tn_hot tn_hot_pages;
 #define tn_hot_page (&tn_hot_pages)

@@ -17,7 +17,7 @@ tn_context tn_context_current(tn_hook_frame *f);
  * where it is not known. */
 tn_context tn_context_of_stream(tn_hook_frame *f, void *stream);
 /* The number of a stream that this thread has lately met in the context of number `ctx`; `stream` as of tn_launch_stream(). 0: ask tn_stream_number(). */
-uint32_t tn_stream_known(const tn_thread *t, const void *stream, uint32_t ctx);
+uint32_t tn_stream_known(const tn_thread *t, const void *stream, uint32_t ctx) __attribute__((hot));
 /* The context with this handle; `device` where it is known, else -1 to ask the driver (it must be current then). */
 tn_context tn_context_of(tn_hook_frame *f, void *handle, int device);
 /* The program has made this one itself: it is no primary context. */

@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void tn_launch_fetch(const void *ca
 }
 
 /* Every TN_LAUNCH_PART launches, before one more is added: stamps the event, and says whether it may be. */
-int rec_launch_part(tn_thread *t, tn_event *e);
+int rec_launch_part(tn_thread *t, tn_event *e) __attribute__((hot));
 
 /* A default stream is one for each context (and thread), so there the context is asked for, where the process has had more than one; not under
  * errno's protection, which a launch that has just been made may have changed itself. */
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) int tn_launch_same_context(const tn
 }
 
 /* While a plan serves: tells the marks that the stream of the thread's last work has had more of it. 0: the long way has to. */
-int rec_launch_mark(tn_thread *t);
+int rec_launch_mark(tn_thread *t) __attribute__((hot));
 #define TN_UNMARKED 1u /* a tick that never is the present one */
 
 /* Whether the marks know of work that has just been given to the stream of the thread's last: one word, which waits alone change. */
@@ -99,9 +99,9 @@ static inline void tn_launches_end(tn_thread *t, uint64_t stamp)
 
 /* After the first call behind a wait, or whatever else is no work, into the stream of the thread's last work: makes the event, which counts the
  * call as well. 0: something is not as it was. */
-int rec_work_again(int api, int kind, const void *stream);
+int rec_work_again(int api, int kind, const void *stream) __attribute__((hot));
 
 /* A launch whose real call was made the short way and that needs more than that: r is its result. */
-void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream);
+void rec_launch_late(int api, int ptds, const void *caller, const void *frame, int r, const void *function, void *stream) __attribute__((hot));
 
 #endif

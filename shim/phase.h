@@ -27,7 +27,7 @@ void tn_phase_ends(void);
 void tn_guard_event(tn_hook_frame *f, tn_event *e, tn_event_type type);
 
 /* The same for the allocation of a thread that a tier has answered. */
-void tn_guard_served(tn_thread *t, const tn_event *e);
+void tn_guard_served(tn_thread *t, const tn_event *e) __attribute__((hot));
 /* Whether a request for `bytes` bytes that the plan leaves to the driver is to be refused, since the process serves and its guard says so. In mode
  * abort it does not return: the call and its backtrace are on standard error. */
 int tn_guard_refuses(tn_hook_frame *f, uint64_t bytes);

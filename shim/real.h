@@ -73,7 +73,7 @@ extern tn_cudart tn_cudarts[TN_CUDARTS];
 
 /* The functions of the runtime that the object around `caller` uses: its own dependencies first, then the
  * global scope behind us, then any runtime in the process. NULL if there is none. */
-const tn_runtime_functions *tn_cudart_of(const void *caller);
+const tn_runtime_functions *tn_cudart_of(const void *caller) __attribute__((hot));
 /* The number of the copy in the module at [base, ...), added if it is new; -1 for a ninth copy. */
 int tn_cudart_copy(void *handle, uint64_t base, uint64_t end, const char *path);
 /* The wrapper of runtime row `api` that is bound to copy k. */

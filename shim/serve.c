@@ -21,7 +21,7 @@
 
 TN_HOT_DATA int tn_serving;
 static tn_plan *plan;
-static tn_serve_section sections[TN_SERVE_DEVICES];
+static TN_HOT_DATA tn_serve_section sections[TN_SERVE_DEVICES];
 static int strict, misfit_native, free_waits, pin_regions;
 static uint64_t budget;
 

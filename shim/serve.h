@@ -29,11 +29,11 @@ typedef struct tn_serve_section {
 #define TN_SERVE_DEVICES 64
 #define TN_SERVE_NO_ROW UINT32_MAX
 /* The section for a device ordinal of this process; NULL. */
-const tn_serve_section *tn_serve_section_of(uint8_t device);
+const tn_serve_section *tn_serve_section_of(uint8_t device) __attribute__((hot));
 /* What a tier is asked for: the block and its gap. */
 static inline uint64_t tn_serve_asked(const tn_serve_section *s, uint64_t bytes) { return bytes > UINT64_MAX - s->gap ? bytes : bytes + s->gap; }
 /* The plan's row for a site, TN_SERVE_NO_ROW. */
-uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site);
+uint32_t tn_serve_row(const tn_serve_section *s, uint32_t site) __attribute__((hot));
 /* Whether a planned request may go to the driver where the arenas could not be had (TENURE_MISFIT=native), and where they have no place for it. */
 /* Work is enqueued where no hook sees it: from now on nothing more is handed out, for nobody knows when it is done. Frees go on. */
 void tn_serve_stop(void);
@@ -65,7 +65,7 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
 /* Those that a context has, by its number, also after it ended; NULL. */
 tn_place *tn_serve_place_of(uint32_t ctx);
 /* Those that a context has whose requests are served now; NULL. */
-tn_place *tn_serve_place_ready(uint32_t ctx);
+tn_place *tn_serve_place_ready(uint32_t ctx) __attribute__((hot));
 #define TN_SERVE_POOL_STEP ((uint64_t)32 << 20) /* by which the driver's pools grow */
 
 /* Bytes of the arenas on a device: plain ones as the driver backs them, and those of its default pool. Returns what serving takes in all: both, the
@@ -74,7 +74,7 @@ uint64_t tn_serve_held(uint8_t device, uint64_t *plain, uint64_t *pooled);
 /* Whether there are arenas, or were. */
 int tn_serve_has_arenas(void);
 /* Whether the address lies in memory of a tier, whoever has it now. */
-int tn_serve_owns(uint64_t addr);
+int tn_serve_owns(uint64_t addr) __attribute__((hot));
 /* A reading around this call, or around the runtime's above it, would take the memory of a tier for the call's own. */
 void tn_serve_no_reading(tn_hook_frame *f);
 /* Under whose hook regions come and go on this thread; NULL afterwards. */

@@ -16,7 +16,7 @@ static inline int tn_is_served(const tn_entry *e)
 }
 
 /* Whether this thread knows that the stream of that number belongs to that context. */
-int tn_serve_is_of_context(uint32_t number, uint32_t ctx);
+int tn_serve_is_of_context(uint32_t number, uint32_t ctx) __attribute__((hot));
 
 /* Once a fault was seen, the code by which the driver refuses everything in the context that is current, if that is the one it was in; else 0. */
 CUresult tn_serve_lost(void);

@@ -10,7 +10,7 @@
 /* A stream-ordered block was served, or freed: for the figures of the pool that it would have come from. One that a plain free ends stays in the
  * pool's used bytes for good, and not in its reserved ones (seen on an H200). */
 enum { TN_POOLED_TAKEN = 0, TN_POOLED_FREED, TN_POOLED_FREED_PLAINLY };
-void tn_serve_pooled(uint8_t device, uint64_t bytes, int what);
+void tn_serve_pooled(uint8_t device, uint64_t bytes, int what) __attribute__((hot));
 
 /* A block of the device's default pool that no tier serves has come or gone. */
 void tn_serve_pool_native(tn_hook_frame *f, uint8_t device);
@@ -34,6 +34,6 @@ void tn_serve_pool_set(uint64_t device, uint64_t pool);
 void tn_serve_pool_gone(uint64_t pool);
 /* Whether stream-ordered requests come out of a pool that is not the device's default one: that pool's figures are the program's to see, so
  * none of them is served. */
-int tn_serve_pool_is_own(uint8_t device);
+int tn_serve_pool_is_own(uint8_t device) __attribute__((hot));
 
 #endif

@@ -25,9 +25,9 @@ typedef struct tn_short_call {
 } tn_short_call;
 
 /* 1: served, *out is the block. 0: nothing has happened. `stream`: TN_STREAM_NONE, or the stream as tn_launch_stream() names it. */
-int tn_short_take(const tn_short_call *call, tn_family family, uint32_t flags, size_t bytes, const void *stream, void **out);
+int tn_short_take(const tn_short_call *call, tn_family family, uint32_t flags, size_t bytes, const void *stream, void **out) __attribute__((hot));
 /* 1: freed. `kind`: the only one (TN_KIND_*) that is freed here. */
-int tn_short_give(const tn_short_call *call, int kind, void *address, const void *stream);
+int tn_short_give(const tn_short_call *call, int kind, void *address, const void *stream) __attribute__((hot));
 
 /* A runtime's hook has been through its runtime with success. */
 static inline void tn_short_been_through(const void *copy)

@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) int tn_short_is_written(const tn_th
 }
 
 /* Of a source that lies between arenas: whether it is in none, or a block that this thread has lately met. */
-int rec_copy_reads(const tn_thread *t, uint64_t src, uint64_t bytes);
+int rec_copy_reads(const tn_thread *t, uint64_t src, uint64_t bytes) __attribute__((hot));
 
 /* ---- copies */
 
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void (*tn_copy_short(unsigned row, 
 }
 
 /* Every TN_LAUNCH_PART calls, as rec_launch_part(); 0 also where a reading is due. */
-int rec_copy_part(tn_thread *t, tn_event *e);
+int rec_copy_part(tn_thread *t, tn_event *e) __attribute__((hot));
 
 /* After the real call: counts it, and adds it to the event where it has succeeded. 0: neither, since something came between. */
 static inline __attribute__((always_inline)) int tn_copy_add(int api, int r, const void *stream)
@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void (*tn_wait_short(unsigned row, 
 }
 
 /* After it: counts the call and, where it has waited, journals that. `stream` TN_STREAM_NONE: for `event`. */
-void rec_wait_short(int api, int ptds, const void *caller, const void *frame, int r, int what, void *stream, uint64_t event, uint64_t begun);
+void rec_wait_short(int api, int ptds, const void *caller, const void *frame, int r, int what, void *stream, uint64_t event, uint64_t begun) __attribute__((hot));
 void rec_wait_open(tn_hook_frame *f, unsigned row, void (*real)(void));
 /* For record_charge.c: when a row of class WAIT wants its next reading; of no other row. 0: at its next call. */
 void rec_wait_due(int api, uint64_t stamp);

@@ -59,12 +59,12 @@ void tn_scratch_abandon(tn_scratch **scratch);
 /* `bytes` bytes whose address is a multiple of `alignment` (0: TN_ALIGNMENT_DEFAULT), valid until freed, rewound or reset; a mark need not
  * be open. *span is empty after an error, and the stack unchanged. ARGUMENT: zero bytes, an alignment that is no power of two or above
  * TN_ALIGNMENT_MAX. EXHAUSTED: no room. HOST_MEMORY: none for one more block's record. */
-TN_MEM_MUST_USE tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, size_t alignment, tn_stable_span *span);
+TN_MEM_MUST_USE tn_mem_error tn_scratch_take(tn_scratch *scratch, size_t bytes, size_t alignment, tn_stable_span *span) __attribute__((hot));
 
 /* The block that begins at `address` is no longer needed. On top it is taken back with the dead ones under it, down to the innermost open
  * mark; elsewhere it stays as a tombstone until the top comes down to it. STALE: freed or dropped before. ARGUMENT: no block of this
  * stack begins there. */
-TN_MEM_MUST_USE tn_mem_error tn_scratch_free(tn_scratch *scratch, const void *address);
+TN_MEM_MUST_USE tn_mem_error tn_scratch_free(tn_scratch *scratch, const void *address) __attribute__((hot));
 
 /* The live block that `address`, its first or another of its bytes, lies in: where it begins and how many bytes were asked for (either may be
  * NULL). STALE: no live block lies there. ARGUMENT: it is outside the region. In a time that rises with the logarithm of the blocks. */

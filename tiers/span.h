@@ -49,10 +49,10 @@ typedef struct TN_STABLE_CLOSED_STRUCT tn_stable_span {
 #endif
 
 /* The empty span, to start a variable with. */
-tn_stable_span tn_stable_none(void);
+tn_stable_span tn_stable_none(void) __attribute__((hot));
 
 /* The first byte, NULL of an empty span; how many there are. */
-void *tn_stable_data(tn_stable_span span);
+void *tn_stable_data(tn_stable_span span) __attribute__((hot));
 size_t tn_stable_bytes(tn_stable_span span);
 
 /* The same memory without the promise. */
