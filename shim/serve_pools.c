@@ -106,11 +106,24 @@ static int is_default_pool(CUmemoryPool pool, uint8_t *device)
     return 0;
 }
 
+/* Whether blocks of the pool may be served: else the driver's figures are right as they are. */
+static int may_serve(uint8_t device)
+{
+    static _Atomic uint8_t known[TN_SERVE_DEVICES]; /* 0: not looked up, 1: no, 2: yes */
+    uint8_t is = atomic_load_explicit(&known[device], memory_order_relaxed);
+    const tn_serve_section *s = is ? NULL : tn_serve_section_of(device);
+    for (size_t i = 0; s && i < s->plan->tier_count; i++)
+        if (s->plan->tiers[i].family == TN_FAMILY_ASYNC) is = 2;
+    if (!is) is = 1;
+    atomic_store_explicit(&known[device], is, memory_order_relaxed);
+    return is == 2;
+}
+
 /* Asked for, since a block does not say in which pool it is. Not while a capture is active, which the question might end: then the next one tells. */
 void tn_serve_pool_native(tn_hook_frame *f, uint8_t device)
 {
     uint64_t used = 0, reserved, plain, arenas;
-    if (f->nested || device >= TN_SERVE_DEVICES || !tn_serve_section_of(device) || rec_captures()) return;
+    if (f->nested || device >= TN_SERVE_DEVICES || !may_serve(device) || rec_captures()) return;
     CUmemoryPool pool = default_pool(device);
     if (!pool || !tn_reading_default_pool((uint64_t)(uintptr_t)pool, &reserved, &used)) return;
     tn_serve_held(device, &plain, &arenas);

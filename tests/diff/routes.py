@@ -8,7 +8,7 @@ import struct
 import sys
 
 HEAD, CHUNK, EVENT, MAGIC = 8192, 65536, 64, 0x314B4843
-EVENTS, ALLOC = 1, 1
+EVENTS, ALLOC, POOL = 1, 1, 4
 
 
 def count(path, counts):
@@ -20,7 +20,7 @@ def count(path, counts):
             if magic != MAGIC or kind != EVENTS:
                 continue
             for at in range(EVENT, CHUNK, EVENT):
-                if chunk[at + 8] != ALLOC:
+                if chunk[at + 8] != ALLOC or chunk[at + 9] == POOL:  # whose word is the pool's handle
                     continue
                 result, = struct.unpack_from("<i", chunk, at + 20)
                 route, = struct.unpack_from("<I", chunk, at + 60)
