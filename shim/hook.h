@@ -27,6 +27,7 @@ typedef struct tn_outer {
 
 #define TN_WRITTEN 4u
 #define TN_READ 4u
+#define TN_SEEN 8u
 
 typedef struct tn_thread {
     /* One cache line: all that a launch's short way needs of the thread (shim/launch.h). */
@@ -62,6 +63,7 @@ typedef struct tn_thread {
     tn_written read[TN_READ];       /* likewise, blocks in arenas that it has lately copied from, or set (shim/serve_reach.h) */
     struct { uint32_t ctx, number; uint8_t device, capturing; } work_is; /* what the events of work.stream say */
     uint32_t told;            /* handles that began or ended, as driver rows of this thread have seen it */
+    uint32_t seen[TN_SEEN];   /* by site: of these too the guard knows that they allocate, which it never forgets */
 } tn_thread;
 
 extern __thread tn_thread tn_self __attribute__((tls_model("initial-exec"), visibility("hidden")));

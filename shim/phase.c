@@ -303,7 +303,9 @@ void tn_guard_served(tn_thread *t, const tn_event *e)
 {
     t->serving.refused = 0;
     if (__builtin_expect(e->site == t->guarded, 1)) return;
-    tn_guard_seen(&tn_process_guard, e->site);
+    uint32_t *seen = &t->seen[e->site % TN_SEEN]; /* programs ask from several sites in turn */
+    if (*seen != e->site || e->site < TN_SITE_FIRST) tn_guard_seen(&tn_process_guard, e->site);
+    *seen = e->site;
     t->guarded = e->site >= TN_SITE_FIRST ? e->site : t->guarded;
 }
 
