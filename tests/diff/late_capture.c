@@ -11,7 +11,7 @@ static CUfunction slow_fill;
 static CUcontext context;
 static unsigned ms;
 static int calm, allocated, content = -1;
-static _Atomic int freed;
+static _Atomic int freed, done;
 
 static __attribute__((noinline)) int take(void **p) { return (int)cudaMalloc(p, 2 * MIB); }
 
@@ -29,6 +29,7 @@ static void *allocates(void *arg)
 	code |= (int)cudaMemcpy(&last, (char *)again + 2 * MIB - 1, 1, cudaMemcpyDeviceToHost);
 	content = last;
 	allocated = code | (int)cudaFree(again);
+	atomic_store(&done, 1);
 	return NULL;
 }
 
@@ -48,7 +49,11 @@ int main(int argc, char **argv)
 		return 1;
 	while (!atomic_load(&freed))
 		sched_yield();
-	usleep(100000); /* it waits by now, for its free or for its memory; had it not begun, nothing would be seen of it here */
+	/* A short kernel is let end, however busy the machine is, since the thread's own wait would end a capture. Of a long one it waits by now, for its free or
+	   for its memory; had it not begun, nothing would be seen of it here. */
+	for (int tries = 0; ms < 100 && !atomic_load(&done) && tries < 5000; tries++)
+		usleep(1000);
+	usleep(100000);
 	obs_last("begin", cudaStreamBeginCapture(t, cudaStreamCaptureModeRelaxed));
 	obs_last("captured", cudaMemsetAsync(mine, 5, 4096, t));
 	obs_last("end", cudaStreamEndCapture(t, &graph));
