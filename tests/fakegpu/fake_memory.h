@@ -87,7 +87,9 @@ void fk_shared_publish(const struct fk_dev *d);
 size_t fk_shared_others(int ordinal);
 /** Address space of the card in 2 MiB steps, without charge. 0 if none is left. */
 CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes);
-/** The same at an address that must be where a free run begins; false if it is not, or the run is too short. */
+/** The same with room on both sides, while there is much: what a pool has may grow. */
+CUdeviceptr fk_extent_take_apart(struct fk_dev *d, size_t bytes);
+/** As fk_extent_take at an address that must be where a free run begins; false if it is not, or the run is too short. */
 bool fk_extent_take_at(struct fk_dev *d, CUdeviceptr p, size_t bytes);
 void fk_extent_give(struct fk_dev *d, CUdeviceptr p, size_t bytes);
 /** Memory of a plain block, charged by the driver's rounding. 0 if the card is full. */

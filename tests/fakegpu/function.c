@@ -1,6 +1,6 @@
 /*
- * What is asked of and set for kernels and functions: names, attributes, parameters, whether their code is there, occupancy. Where a
- * function is asked for a kernel serves as well, cast to one; where a kernel is asked for a function does not.
+ * What is asked of and set for kernels and functions: names, attributes, parameters, whether their code is there, occupancy. Where code
+ * is loaded, and for occupancy, a kernel serves as well, cast to a function, but not for names, attributes and parameters; where a kernel is asked for a function does not.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -18,7 +18,7 @@ static CUresult name_of(const char **out, void *h, bool valid)
     *out = ((struct fk_func *)h)->name;
     return CUDA_SUCCESS;
 }
-FK_API(cuFuncGetName, (const char **out, CUfunction h), name_of(out, h, launchable(h)))
+FK_API(cuFuncGetName, (const char **out, CUfunction h), name_of(out, h, fk_handle_is(h, FK_T_FUNC)))
 FK_API(cuKernelGetName, (const char **out, CUkernel h), name_of(out, h, fk_handle_is(h, FK_T_KERNEL)))
 
 /* ---- attributes: a kernel's are of a device, and go to the functions that it has there; a function's are its own ---- */
@@ -45,11 +45,6 @@ static CUresult kernel_attr(struct fk_func *k, CUfunction_attribute a, int *out,
 static CUresult func_attr(void *h, CUfunction_attribute a, int *out, int value)
 {
     struct fk_func *f = h;
-    struct fk_ctx *c;
-    if (fk_handle_is(h, FK_T_KERNEL)) {
-        FK_TRY(fk_need_ctx(&c));
-        return kernel_attr(h, a, out, value, c->device);
-    }
     if (!fk_handle_is(h, FK_T_FUNC))
         return CUDA_ERROR_INVALID_HANDLE;
     if ((unsigned)a >= CU_FUNC_ATTRIBUTE_MAX)
@@ -93,7 +88,7 @@ static CUresult param_info(void *h, size_t index, size_t *offset, size_t *size, 
         *size = f->builtin->size[index];
     return CUDA_SUCCESS;
 }
-FK_API(cuFuncGetParamInfo, (CUfunction h, size_t i, size_t *offset, size_t *size), param_info(h, i, offset, size, launchable(h)))
+FK_API(cuFuncGetParamInfo, (CUfunction h, size_t i, size_t *offset, size_t *size), param_info(h, i, offset, size, fk_handle_is(h, FK_T_FUNC)))
 FK_API(cuKernelGetParamInfo, (CUkernel h, size_t i, size_t *offset, size_t *size),
        param_info(h, i, offset, size, fk_handle_is(h, FK_T_KERNEL)))
 

@@ -40,13 +40,14 @@ FK_API(cuGraphAddEmptyNode, (NODE_ARGS), fk_add_empty(out, g, deps, n))
 
 /* ---- kernels ---- */
 
-/* A function is of its own context, whatever the node names; a kernel is meant in the node's context, or else in the current one. */
+/* A function is of its own context, whatever the node names; a kernel, which has a member of its own and may not be cast to a function, is meant in the
+ * node's context, or else in the current one. */
 static CUresult node_function(struct fk_func **out, const CUDA_KERNEL_NODE_PARAMS *p)
 {
     void *h = p->func != NULL ? (void *)p->func : (void *)p->kern;
     struct fk_ctx *c = (struct fk_ctx *)p->ctx;
     *out = h;
-    if (!fk_handle_is(h, FK_T_KERNEL))
+    if (p->func != NULL || !fk_handle_is(h, FK_T_KERNEL))
         return fk_handle_is(h, FK_T_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (c == NULL)
         FK_TRY(fk_need_ctx(&c));

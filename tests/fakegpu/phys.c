@@ -113,6 +113,27 @@ CUdeviceptr fk_extent_take(struct fk_dev *d, size_t bytes)
     return 0;
 }
 
+CUdeviceptr fk_extent_take_apart(struct fk_dev *d, size_t bytes)
+{
+    size_t len = fk_up(bytes, FK_PAGE);
+    if (fk_phys_start(d) != CUDA_SUCCESS || len < bytes || len == 0)
+        return 0;
+    size_t apart = fk_up(d->span / 64, FK_PAGE);
+    fk_vmm_released_elsewhere(d);
+    for (struct fk_extent *e = d->free_list; e != NULL; e = e->next) {
+        if (e->len < len || e->len - len < 2 * apart)
+            continue;
+        struct fk_extent *behind = malloc(sizeof *behind);
+        if (behind == NULL)
+            return 0;
+        *behind = (struct fk_extent){e->off + apart + len, e->len - apart - len, e->next};
+        e->len = apart;
+        e->next = behind;
+        return (CUdeviceptr)(uintptr_t)(d->va + e->off + apart);
+    }
+    return fk_extent_take(d, bytes);
+}
+
 bool fk_extent_take_at(struct fk_dev *d, CUdeviceptr p, size_t bytes)
 {
     size_t off = (size_t)(p - (CUdeviceptr)(uintptr_t)d->va), len = fk_up(bytes, FK_PAGE);

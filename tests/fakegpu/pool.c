@@ -113,7 +113,7 @@ static bool grow(struct fk_pool *p, size_t n, struct fk_stream *s)
         if (!fk_charge(d, len))
             return false;
     }
-    CUdeviceptr at = fk_extent_take(d, len);
+    CUdeviceptr at = fk_extent_take_apart(d, len);
     struct fk_chunk *c = at != 0 ? fk_chunk_new(at, len) : NULL;
     if (c == NULL) {
         if (at != 0)
@@ -294,6 +294,7 @@ void fk_pool_free_now(struct fk_block *b)
 {
     fk_poison(b->base, b->size);
     retire(b, NULL);
+    fk_pool_settle(); /* as a wait does: what the pool need not keep goes back at once */
 }
 
 void fk_free_reached(CUdeviceptr p, size_t bytes)
