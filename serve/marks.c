@@ -161,7 +161,8 @@ void tn_marks_uncovered(tn_marks *m, uint32_t ctx, tn_work_set *set)
     /* After the places: what left one was loose by then. */
     bool unknown = uncovered_loose(m, 0) != 0;
     if (count > TN_WORK_SET_MARKS || unknown || (ctx ? uncovered_loose(m, ctx) != 0 : is_any_loose(m))) {
-        set->marks[0] = wide(m, unknown || !ctx ? TN_MARKS_EVERYWHERE : ctx, 0);
+        /* A context without a place of its own has its streams among the unknown ones, and a mark of its would be done from the start. */
+        set->marks[0] = wide(m, unknown || !ctx || !tn_marks_context_find(m, ctx) ? TN_MARKS_EVERYWHERE : ctx, 0);
         count = 1;
     }
     set->count = count;

@@ -86,6 +86,31 @@ START_TEST(a_context_that_finds_no_place_is_an_unknown_one)
 }
 END_TEST
 
+/* More than a set has room for, so that one mark stands for all of them. */
+START_TEST(many_streams_of_a_context_that_finds_no_place_are_not_done_before_a_wait)
+{
+    for (uint32_t c = 1; c <= 8; c++) tn_marks_work(m, c, c, tick());
+    for (uint32_t i = 0; i <= TN_WORK_SET_MARKS; i++) tn_marks_work(m, 1024, 100 + i, tick());
+    tn_work_set set = uncovered(m, 1024);
+    ck_assert_uint_eq(set.count, 1);
+    ck_assert(!is_set_clean(m, set));
+    for (uint32_t c = 1; c <= 8; c++) tn_marks_waited_context(m, c, tick());
+    ck_assert(!is_set_clean(m, set));
+    tn_marks_waited_context(m, 0, tick());
+    ck_assert(is_set_clean(m, set));
+}
+END_TEST
+
+START_TEST(many_streams_of_unknown_contexts_may_be_those_of_one_without_work)
+{
+    for (uint32_t i = 0; i <= TN_WORK_SET_MARKS; i++) tn_marks_work(m, 0, 100 + i, tick());
+    tn_work_set set = uncovered(m, 2);
+    ck_assert(!is_set_clean(m, set));
+    tn_marks_waited_context(m, 0, tick());
+    ck_assert(is_set_clean(m, set));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("marks_contexts");
@@ -94,6 +119,8 @@ int main(void)
     tcase_add_test(t, the_work_of_an_ended_context_is_done);
     tcase_add_test(t, contexts_that_have_ended_make_room_for_others);
     tcase_add_test(t, a_context_that_finds_no_place_is_an_unknown_one);
+    tcase_add_test(t, many_streams_of_a_context_that_finds_no_place_are_not_done_before_a_wait);
+    tcase_add_test(t, many_streams_of_unknown_contexts_may_be_those_of_one_without_work);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
