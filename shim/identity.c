@@ -55,9 +55,12 @@ tn_context tn_context_of(tn_hook_frame *f, void *handle, int device)
         int active = 0;
         if (d >= 0 && d < DEVICES && tn_real.cuDevicePrimaryCtxGetState && tn_real.cuDevicePrimaryCtxGetState(d, &flags, &active) == 0 && active)
             tn_reading_context((uint8_t)d, handle);
-        if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) {
+        uint32_t own = (uint32_t)(value >> 8);
+        tn_serve_marks_context_known(own, handle); /* first: its work may be told by another thread as soon as that finds it */
+        if (tn_map_add(&contexts, (uint64_t)handle, 0, &value) != 1) {
+            tn_serve_marks_context_ended(own); /* another thread was before, and that is its number */
+        } else {
             if (atomic_fetch_add(&contexts_alive, 1) == 1) atomic_fetch_add(&tn_hot_page->generation, 1); /* from now on threads ask whose default stream it is */
-            tn_serve_marks_context_known((uint32_t)(value >> 8), handle);
             tn_event *e = tn_event_new(f, tn_stamp());
             if (e) {
                 e->kind = TN_CTX_SEEN;
