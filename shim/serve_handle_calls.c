@@ -205,10 +205,15 @@ static CUresult release_left(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllo
     if (!*done) return CUDA_SUCCESS;
     int last = TN_HANDLE_REFS(state) == 1 && !TN_HANDLE_MAPS(state);
     uint64_t held = state - TN_HANDLE_REF;
+    tn_serve_pool *of = atomic_load(&e->of);
     if (last) last = atomic_compare_exchange_strong(&e->state, &held, TN_HANDLE_GONE);
     CUresult r = call(handle);
     if (!TN_HANDLE_REFS(state)) return r;
-    if (r == 0 && last) tn_pooled_tell_gone(f, e);
+    if (r == 0 && last) {
+        begin(f);
+        tn_pooled_tell_gone(f, of, handle);
+        end(f);
+    }
     if (r != 0 && last) atomic_store(&e->state, state);
     else if (r != 0) atomic_fetch_add(&e->state, TN_HANDLE_REF);
     return r;
@@ -217,12 +222,13 @@ static CUresult release_left(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllo
 /* After a fault, where the driver refuses everything: it is asked, and if it takes the handle all the same, that is gone. */
 static CUresult release_lost(tn_hook_frame *f, CUresult (*call)(CUmemGenericAllocationHandle), tn_pooled *e, uint64_t handle)
 {
+    tn_serve_pool *of = atomic_load(&e->of);
     CUresult r = call(handle);
     begin(f);
     if (r == 0) {
         tn_pooled_leave(f, e, 0);
         atomic_store(&e->state, TN_HANDLE_GONE);
-        tn_pooled_tell_gone(f, e);
+        tn_pooled_tell_gone(f, of, handle);
     }
     end(f);
     return r;

@@ -277,9 +277,10 @@ void tn_serve_handles_take(tn_hook_frame *f, const tn_serve_section *s, uint32_t
 /* The last of what the program held of a handle that had left its pool is gone. */
 static void has_gone(tn_hook_frame *f, tn_pooled *e)
 {
-    uint64_t state = atomic_load(&e->state);
+    uint64_t state = atomic_load(&e->state), handle = atomic_load(&e->handle);
+    tn_serve_pool *of = atomic_load(&e->of);
     if (TN_HANDLE_PHASE(state) != TN_HANDLE_LEFT || TN_HANDLE_REFS(state) || TN_HANDLE_MAPS(state)) return;
-    if (atomic_compare_exchange_strong(&e->state, &state, TN_HANDLE_GONE)) tn_pooled_tell_gone(f, e);
+    if (atomic_compare_exchange_strong(&e->state, &state, TN_HANDLE_GONE)) tn_pooled_tell_gone(f, of, handle);
 }
 
 int tn_pooled_pin(tn_pooled *e)
@@ -319,10 +320,9 @@ void tn_pooled_leave(const tn_hook_frame *f, tn_pooled *e, uint32_t more)
 
 void tn_pooled_unsettled(void) { atomic_store(&unsettled, 1); }
 
-void tn_pooled_tell_gone(tn_hook_frame *f, tn_pooled *e)
+void tn_pooled_tell_gone(tn_hook_frame *f, tn_serve_pool *of, uint64_t handle)
 {
-    tn_serve_pool *of = atomic_load(&e->of);
-    if (!f->nested) tell(f, 1, of, atomic_load(&e->handle));
+    if (!f->nested) tell(f, 1, of, handle);
     atomic_fetch_add(&of->missing, 1);
     if (!f->nested) replace(f, of);
 }

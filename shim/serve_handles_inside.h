@@ -52,8 +52,8 @@ void tn_pooled_leave(const tn_hook_frame *f, tn_pooled *e, uint32_t more);
 void tn_pooled_put_back(tn_pooled *e);
 /* Left for a later call to put back: from a signal handler inside a hook. */
 void tn_pooled_unsettled(void);
-/* Of one that has left its pool: an ARENA event says that it is gone. */
-void tn_pooled_tell_gone(tn_hook_frame *f, tn_pooled *e);
+/* Of one that has left `of`: an ARENA event says that it is gone. Its place in the table may be another's by now. */
+void tn_pooled_tell_gone(tn_hook_frame *f, tn_serve_pool *of, uint64_t handle);
 /* Around a call that may take a handle out of a pool without its saying which before it is done. */
 void tn_pooled_retain_begins(void);
 void tn_pooled_retain_ends(tn_hook_frame *f);
