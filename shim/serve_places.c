@@ -324,8 +324,8 @@ void tn_serve_context_ended(uint32_t ctx)
     tn_serve_pools_give_back(); /* its end has waited for all of it */
     tn_serve_pending_context_ended(ctx);
     tn_serve_barrier_context_ended(ctx);
+    tn_serve_checks_context_ended(ctx); /* it may have looked at blocks of another one, and have no arenas */
     if (!p) return;
-    tn_serve_checks_context_ended(ctx);
     for (uint32_t i = 0; i < RANGES; i++)
         if (atomic_load(&ranges[i].base) && atomic_load(&ranges[i].ctx) == ctx && ranges[i].kind != TN_KIND_ASYNC) end_range(i);
     int state = atomic_load(&p->state);

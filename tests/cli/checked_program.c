@@ -1,7 +1,7 @@
 /* A driver-level program whose blocks of every family are written past their ends, by a kernel (the driver would refuse a copy), where its argument
  * says so: "overrun". Prints what new and
  * freed blocks hold; exits with 5 when CUDA answered as it should. "held" keeps a stream busy over a free in its order, so that a free that
- * waited would never return. */
+ * waited would never return; "contexts" frees in the order of streams of 70 contexts that come and go. */
 #define _GNU_SOURCE
 #include <cuda.h>
 #include <dlfcn.h>
@@ -127,8 +127,26 @@ static void elsewhere(int overrun)
     WANT(cuCtxDestroy(other), 0);
 }
 
+static void come_and_go(CUstream own)
+{
+    for (int i = 0; i < 70; i++) { /* more than are looked at at once */
+        CUcontext here, other;
+        CUstream s;
+        CUdeviceptr q = take_ordered(2000, own);
+        WANT(cuStreamSynchronize(own), 0);
+        WANT(cuCtxGetCurrent(&here), 0);
+        WANT(cuCtxCreate(&other, NULL, 0, 0), 0);
+        WANT(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), 0);
+        give_ordered(q, s);
+        WANT(cuStreamSynchronize(s), 0);
+        WANT(cuCtxDestroy(other), 0);
+        WANT(cuCtxSetCurrent(here), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    int contexts = argc > 1 && strcmp(argv[1], "contexts") == 0;
     int overrun = argc > 1 && strcmp(argv[1], "overrun") == 0, held = argc > 1 && strcmp(argv[1], "held") == 0;
     CUdevice device;
     CUcontext context;
@@ -176,6 +194,7 @@ int main(int argc, char **argv)
     give_ordered(q, s);
     captured(s);
     elsewhere(overrun);
+    if (contexts) come_and_go(s);
     if (overrun) store(kept + 701, 5, 2, s);
     WANT(cuCtxSynchronize(), 0);
     return wrong ? 1 : 5;

@@ -67,6 +67,11 @@ served tight plan.json --canary --
 same without_room_there_is_no_canary "$rc $(checks tight '.with_canary, .without_canary')" '5 [17,3]'
 served held gaps.json --canary --poison -- held
 same an_ordered_free_waits_for_nothing "$rc $(checks held '.intact, .not_done')" '5 [17,1]'
+# However many contexts have come and gone, the next one's frees are looked at, though the context may end first.
+run "$TENURE" record -q -o more -- "$PROGRAM" contexts
+run "$TENURE" plan more --gap 512 -o more.json --quiet
+served contexts more.json --canary -- contexts
+same contexts_that_have_ended_keep_nothing "$rc $(checks contexts '.with_canary, .without_canary, .not_done, .intact + .unseen')" '5 [90,0,1,88]'
 
 served filled plan.json --fill 0x21 --
 same filled "$rc $(held)" '5 pinned 0x00 pinned 0x00 pinned 0x00 new 0x21 again 0x21 ordered 0x21 '
