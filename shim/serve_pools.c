@@ -27,6 +27,7 @@ static TN_HOT_DATA _Atomic uint64_t own_pool[TN_SERVE_DEVICES]; /* the device's 
 
 static uint64_t up(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 static void raise(_Atomic uint64_t *high, uint64_t to)
 {
@@ -179,6 +180,15 @@ static uint64_t of_all(uint8_t device, CUmemPool_attribute attribute, uint64_t o
     }
 }
 
+/* Of what the driver has reserved, `reserved`, at least this is the others': their blocks may be in the same step as the end of an arena. */
+static uint64_t beside_arenas(uint8_t device, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool, uint64_t reserved, uint64_t arenas)
+{
+    uint64_t used = 0;
+    if (call(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used) != 0) return 0;
+    used = less(used, arenas + atomic_load(&pooled[device].arenas_ended));
+    return used < less(reserved, arenas) ? used : less(reserved, arenas); /* what plain frees have ended is used for ever, and not reserved */
+}
+
 CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmemoryPool, CUmemPool_attribute, void *), CUmemoryPool pool,
                                         CUmemPool_attribute attribute, void *value)
 {
@@ -189,7 +199,8 @@ CUresult tn_serve_cuMemPoolGetAttribute(tn_hook_frame *f, CUresult (*call)(CUmem
     uint64_t *out = value, plain, arenas;
     tn_serve_held(device, &plain, &arenas);
     int is_used = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH;
-    uint64_t ours = is_used ? arenas + atomic_load(&pooled[device].arenas_ended) : up(arenas, TN_SERVE_POOL_STEP), own = *out > ours ? *out - ours : 0;
+    uint64_t ours = is_used ? arenas + atomic_load(&pooled[device].arenas_ended) : up(arenas, TN_SERVE_POOL_STEP), own = less(*out, ours);
+    if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) own = greater(own, beside_arenas(device, call, pool, *out, arenas));
     if (is_used || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *out = of_all(device, attribute, own);
     *f->thread->error = f->errno_in;
     f->thread->busy = 0;

@@ -1,6 +1,7 @@
 /*
  * Several pools on one device, each of which answers for its own blocks alone: the default one, two of the program's own, blocks of one site out of each of
  * them, the current pool changed between, blocks freed while another pool is the current one, high marks, trims and thresholds of one and not of the others.
+ * `pool_several alone`: blocks of the default pool that no tier serves, in the step in which the arena of those ends that one does, with and without these.
  */
 #include "observe.h"
 
@@ -63,7 +64,23 @@ static void is_of(const char *key, void *block, int pool)
 	obs(key, "%d,%d", code, of == (CUmemoryPool)pools[pool]);
 }
 
-int main(void)
+static int alone(void)
+{
+	void *served = ordinary(9 * MIB), *other = named(0, 7 * MIB);
+	show("both");
+	obs_last("free", (int)cudaFreeAsync(served, stream) | (int)cudaStreamSynchronize(stream));
+	show("other");
+	served = ordinary(2 * MIB);
+	obs_last("trim", (int)cudaStreamSynchronize(stream) | (int)cudaMemPoolTrimTo(pools[0], 0));
+	show("again");
+	obs_last("free.other", (int)cudaFreeAsync(other, stream) | (int)cudaStreamSynchronize(stream));
+	show("served");
+	obs_last("free.served", (int)cudaFreeAsync(served, stream) | (int)cudaStreamSynchronize(stream));
+	show("none");
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	struct cudaMemPoolProps props;
 	void *o, *p[POOLS], *q[POOLS], *n[POOLS];
@@ -74,6 +91,8 @@ int main(void)
 	obs_last("make", (int)cudaStreamCreate(&stream) | (int)cudaDeviceGetDefaultMemPool(&pools[0], 0) | (int)cudaMemPoolCreate(&pools[1], &props) |
 	                     (int)cudaMemPoolCreate(&pools[2], &props));
 	show("fresh");
+	if (argc > 1 && strcmp(argv[1], "alone") == 0)
+		return alone();
 	o = ordinary(3 * MIB);
 	show("ordinary");
 	for (int i = 0; i < POOLS; i++) {
