@@ -118,15 +118,28 @@ uint32_t tn_context_number(void *handle)
     return handle && tn_map_get(&contexts, (uint64_t)handle, 0, &value) ? (uint32_t)(value >> 8) : 0;
 }
 
+tn_context tn_context_leaves(void *handle, int *was_made)
+{
+    uint64_t value = 0;
+    if (tn_map_remove(&contexts, (uint64_t)handle, 0, &value)) atomic_fetch_sub(&contexts_alive, 1);
+    *was_made = tn_map_remove(&made, (uint64_t)handle, 0, NULL) == 1;
+    atomic_fetch_add(&tn_hot_page->generation, 1);
+    return (tn_context){(uint32_t)(value >> 8), (uint8_t)value};
+}
+
+void tn_context_back(void *handle, tn_context context, int was_made)
+{
+    uint64_t value = (uint64_t)context.number << 8 | context.device;
+    if (context.number && tn_map_add(&contexts, (uint64_t)handle, 0, &value) == 1) atomic_fetch_add(&contexts_alive, 1);
+    if (was_made) tn_context_made(handle);
+    atomic_fetch_add(&tn_hot_page->generation, 1);
+}
+
 void tn_context_gone(void *handle)
 {
-    uint64_t value;
-    if (tn_map_remove(&contexts, (uint64_t)handle, 0, &value)) {
-        atomic_fetch_sub(&contexts_alive, 1);
-        tn_serve_marks_context_ended((uint32_t)(value >> 8));
-    }
-    tn_map_remove(&made, (uint64_t)handle, 0, NULL);
-    atomic_fetch_add(&tn_hot_page->generation, 1);
+    int was_made;
+    tn_context c = tn_context_leaves(handle, &was_made);
+    if (c.number) tn_serve_marks_context_ended(c.number);
 }
 
 void *tn_context_primary(int device)

@@ -29,6 +29,10 @@ int tn_context_is_alone(void);
 uint32_t tn_context_number(void *handle);
 /* Forgets a handle whose context is gone. */
 void tn_context_gone(void *handle);
+/* Forgets one whose context may end by the real call that follows, since another thread may be given the same handle the moment it is free; number 0:
+ * it was not known. *made: tn_context_is_made(). Where the context stays, all of it goes back. */
+tn_context tn_context_leaves(void *handle, int *made);
+void tn_context_back(void *handle, tn_context context, int made);
 /* The primary context's handle of a device as last retained, or NULL. */
 void *tn_context_primary(int device);
 void tn_context_set_primary(int device, void *handle);

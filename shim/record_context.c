@@ -47,15 +47,21 @@ static void swept(const tn_entry *e, void *context)
     if (e->kind == TN_KIND_MANAGED) rec_charge_managed(-1);
 }
 
-static void context_dies(tn_hook_frame *f, int what, void *handle)
+/* The handle is another context's by now, or nobody's, where the context has left before (tn_context_leaves()). */
+static void context_dies(tn_hook_frame *f, int what, void *handle, tn_context c)
 {
-    tn_context c = tn_context_of(f, handle, TN_DEVICE_NONE);
     f->thread->told++;
     context_event(f, what, c, handle);
     tn_ledger_sweep(dies_with, swept, &c.number);
     if (tn_serving) tn_serve_context_ended(c.number);
-    tn_context_gone(handle);
+    tn_serve_marks_context_ended(c.number);
     rec_functions_gone(); /* those of its modules, and what its libraries' kernels had loaded there */
+}
+
+static void known_context_dies(tn_hook_frame *f, int what, void *handle)
+{
+    context_dies(f, what, handle, tn_context_of(f, handle, TN_DEVICE_NONE));
+    tn_context_gone(handle);
 }
 
 static _Atomic uint64_t reset_devices; /* a bit each: the primary context was reset, so the next retain makes it anew, under its old handle */
@@ -103,7 +109,7 @@ void rec_ctx_primary(tn_hook_frame *f, int r, int what, int device)
     /* The last release ends it; its handle may belong to another context then. A reset context keeps its own. */
     if (what == TN_CTX_PRIMARY_RELEASE) tn_context_set_primary(device, NULL);
     else if (device >= 0 && device < 64) atomic_fetch_or(&reset_devices, (uint64_t)1 << device);
-    context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle);
+    known_context_dies(f, what == TN_CTX_PRIMARY_RELEASE ? TN_CTX_DESTROY : what, f->handle);
     rec_ctx_end_done(f, 0, NULL);
 }
 
@@ -112,16 +118,25 @@ void rec_ctx_destroy_begin(tn_hook_frame *f, void *context)
     rec_begin(f);
     if (!f->nested) tn_serve_marks_context_ends(tn_context_number(context));
     rec_ctx_end_begin(f, context, -1);
+    if (f->nested) return;
+    int made;
+    tn_context c = tn_context_leaves(context, &made);
+    f->handle = (void *)((uint64_t)made << 63 | (uint64_t)c.number << 8 | c.device);
 }
 
 void rec_ctx_destroy(tn_hook_frame *f, int r, void *context)
 {
-    if (r == 0 && context && !f->nested) context_dies(f, TN_CTX_DESTROY, context);
-    else if (!f->nested) tn_serve_marks_context_stays(tn_context_number(context), context);
+    tn_context c = {(uint32_t)((uint64_t)f->handle >> 8), (uint8_t)(uint64_t)f->handle};
+    if (r == 0 && context && !f->nested) {
+        context_dies(f, TN_CTX_DESTROY, context, c);
+    } else if (!f->nested) {
+        tn_context_back(context, c, (uint64_t)f->handle >> 63);
+        tn_serve_marks_context_stays(c.number, context);
+    }
     rec_ctx_end_done(f, r != 0, context);
 }
 
-void rec_ctx_reset(tn_hook_frame *f, void *context) { context_dies(f, TN_CTX_RESET, context); }
+void rec_ctx_reset(tn_hook_frame *f, void *context) { known_context_dies(f, TN_CTX_RESET, context); }
 
 void rec_ctx_current(tn_hook_frame *f, int r, int what)
 {

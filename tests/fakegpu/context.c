@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <string.h>
 
 struct fk_ctx *fk_contexts;
@@ -68,9 +69,29 @@ static CUresult activate(struct fk_ctx *c)
     return CUDA_SUCCESS;
 }
 
+/* FAKEGPU_REUSE: one that has ended, as new. */
+static struct fk_ctx *again(void)
+{
+    struct fk_ctx *c = fk_cfg.reuse ? fk_contexts : NULL;
+    while (c != NULL && (c->active || c->primary))
+        c = c->next;
+    if (c == NULL)
+        return NULL;
+    struct fk_ctx *next = c->next;
+    memset(c, 0, sizeof *c);
+    c->next = next;
+    c->version = 3020;
+    return c;
+}
+
 static struct fk_ctx *new_ctx(int device, bool primary)
 {
-    struct fk_ctx *c = calloc(1, sizeof *c);
+    struct fk_ctx *c = primary ? NULL : again();
+    if (c != NULL) {
+        c->device = device;
+        return c;
+    }
+    c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
     c->device = device;
@@ -231,6 +252,11 @@ static CUresult do_destroy(CUcontext h)
     if (fk_current() == c)
         fk_tls.depth--;
     fk_ctx_teardown(c);
+    if (fk_cfg.reuse) { /* it is others' before the caller knows */
+        pthread_mutex_unlock(&fk_lock);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        pthread_mutex_lock(&fk_lock);
+    }
     return CUDA_SUCCESS;
 }
 FK_API(cuCtxDestroy_v2, (CUcontext h), do_destroy(h))

@@ -58,6 +58,7 @@ void fk_config_load(void)
         fk_cfg.reset_left = fk_cfg.context;
     fk_cfg.managed_touch = env_number("FAKEGPU_MANAGED_MIB", 128) * FK_MIB;
     fk_cfg.direct = env_number("FAKEGPU_DIRECT", 0) != 0;
+    fk_cfg.reuse = env_number("FAKEGPU_REUSE", 0) != 0;
     fk_cfg.delay_us = (unsigned)env_number("FAKEGPU_DELAY_US", 0);
     fk_cfg.alloc_us = (unsigned)env_number("FAKEGPU_ALLOC_US", 0);
     fk_cfg.fault = (unsigned)env_number("FAKEGPU_FAULT", 0);

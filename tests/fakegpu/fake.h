@@ -102,6 +102,7 @@ struct fk_config {
     unsigned delay_us, alloc_us, fault;
     enum fk_mode mode;
     bool direct; /* FAKEGPU_DIRECT */
+    bool reuse;  /* FAKEGPU_REUSE */
 };
 extern struct fk_config fk_cfg;
 void fk_config_load(void);
