@@ -2,8 +2,10 @@
  * how often the program holds it and has it mapped. */
 #include "shim/serve_handles_inside.h"
 
-#include <sched.h>
 #include <stdio.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ledger/tn_lock.h"
 #include "shim/pages.h"
@@ -13,7 +15,7 @@
 #include "shim/serve_marks.h"
 #include "tiers/cuda_error.h"
 
-#define TURNS 200000   /* of sched_yield for another thread that makes the pools: some tenths of a second */
+#define RESTS 500000   /* of 50 us at least, for another thread that makes the pools */
 #define RANK_TABLE 150 /* what is done under it calls nothing but the system for memory */
 
 enum { EMPTY = 0, MAKING, READY, FAILED };
@@ -162,8 +164,8 @@ tn_mem_error tn_serve_handles_make(tn_hook_frame *f, const tn_serve_section *s)
         state = made[device].error == TN_MEM_OK ? READY : FAILED;
         atomic_store_explicit(&made[device].state, state, memory_order_release);
     }
-    for (int i = 0; state == MAKING && i < TURNS; i++) {
-        sched_yield();
+    for (int i = 0; state == MAKING && i < RESTS; i++) {
+        syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL); /* libc's is a cancellation point */
         state = atomic_load_explicit(&made[device].state, memory_order_acquire);
     }
     return state == READY ? TN_MEM_OK : state == FAILED ? made[device].error : TN_MEM_E_DRIVER;

@@ -4,6 +4,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ledger/tn_lock.h"
 #include "shim/charge_reading.h"
@@ -22,7 +25,8 @@
 
 #define RANGES 4096u    /* regions at once; more are not told from the driver's own memory, so none is acquired then */
 #define RANK_CLAIM 140   /* what is done under it calls nothing but the system for memory */
-#define WAITS 200000    /* turns of sched_yield for another thread's acquisition: some tenths of a second */
+#define TURNS 200       /* of sched_yield for another thread's acquisition, and then */
+#define RESTS 500000    /* of 50 us at least: a GiB of pinned memory takes 0.4 s, and an engine's threads all begin at once */
 
 static tn_context_place places[TN_PLACES]; /* by the number's remainder, each the first of those that have it */
 static tn_lock claim_lock = TN_LOCK_INIT(RANK_CLAIM);
@@ -293,8 +297,9 @@ tn_place *tn_serve_place(tn_hook_frame *f, tn_context c, const tn_serve_section 
         state = error == TN_MEM_OK ? TN_PLACE_IS_READY : TN_PLACE_IS_FAILED;
         atomic_store_explicit(&p->state, state, memory_order_release);
     }
-    for (int i = 0; state == TN_PLACE_IS_MAKING && i < WAITS; i++) {
-        sched_yield();
+    for (int i = 0; state == TN_PLACE_IS_MAKING && i < TURNS + RESTS; i++) {
+        if (i < TURNS) sched_yield();
+        else syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = 50000}, NULL); /* libc's is a cancellation point */
         state = atomic_load_explicit(&p->state, memory_order_acquire);
     }
     *misfit = state == TN_PLACE_IS_FAILED;

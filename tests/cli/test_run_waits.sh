@@ -1,13 +1,15 @@
 #!/bin/bash
 # How often a run will wait for a slot: what tenure verify says of its record is what the same program does when it is served. Stream-ordered
 # blocks of T3 and packed ones, of which a stream has its own again at once and another's behind a join.
-# usage: test_run_waits.sh CHECK_SH TENURE LIBTENURE_SO LIBCUDA_SO PROGRAM
+# And that threads which begin together wait for the one that gets the arenas.
+# usage: test_run_waits.sh CHECK_SH TENURE LIBTENURE_SO LIBCUDA_SO PROGRAM TOGETHER
 # shellcheck source=tests/cli/check.sh
 . "$1"
 TENURE=$(readlink -f "$2")
 TENURE_LIB=$(readlink -f "$3")
 export TENURE_LIB
 PROGRAM=$(readlink -f "$5")
+together=$(readlink -f "$6")
 LD_LIBRARY_PATH=$PWD/$(dirname "$4")
 export LD_LIBRARY_PATH FAKEGPU_DELAY_US=300
 cd "$WORK" || exit 1
@@ -41,4 +43,11 @@ agree() {
 agree own_streams 29 aAaAaAaAbBbBbBbBaaajbp
 agree in_turn 120 abABabjabABpABabjBAbapjbBaA
 agree blocking 29 aAaAaAaAbBbBbBbBaaajbp blocking
+
+# Arenas may take seconds (pinned memory: 0.4 s a GiB). Nobody who asks meanwhile is refused, or sent to the driver.
+run "$TENURE" record -q -o begin -- "$together"
+run "$TENURE" plan begin --quiet -o begin.json
+FAKEGPU_ALLOC_US=2000000 run "$TENURE" run -q --strict --plan begin.json -o begin.served -- "$together"
+same those_who_begin_together_are_served "$rc" 5
+same each_of_them "$("$TENURE" report --json begin.served | jq -c '[.routing.served_calls, .routing.spilled_calls, .routing.unplanned_calls]')" '[8,0,0]'
 finish
