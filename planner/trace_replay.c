@@ -84,6 +84,8 @@ static void take_alloc(tn_replay *r)
         r->p->damage = "it holds a block larger than any memory, which is passed over";
         return;
     }
+    /* Out of the current pool, which may be one that a request could have named. */
+    uint8_t kind = e->kind == TN_KIND_ASYNC && r->current_pool[e->device] ? TN_KIND_POOL : e->kind;
     uint32_t site = tn_replay_site(r, e->site);
     note_first(r, site);
     tn_index *t = index_of_kind(r, e->kind);
@@ -100,7 +102,7 @@ static void take_alloc(tn_replay *r)
     }
     uint64_t backed = backed_units(e);
     *l = (tn_life){.bytes = e->bytes, .backed = backed > UINT32_MAX ? UINT32_MAX : (uint32_t)backed, .site = site, .begin = r->at, .freed = TN_LIFE_OPEN,
-                   .clean = TN_LIFE_OPEN, .stream = is_stream_ordered(e->kind) ? e->stream : 0, .ctx = e->ctx, .kind = e->kind,
+                   .clean = TN_LIFE_OPEN, .stream = is_stream_ordered(e->kind) ? e->stream : 0, .ctx = e->ctx, .kind = kind,
                    .detail = e->kind == TN_KIND_PINNED || e->kind == TN_KIND_VMM_HANDLE ? (uint32_t)e->aux2 : 0, .device = e->device, .phase = e->phase,
                    .thread = r->thread < UINT8_MAX ? (uint8_t)r->thread : UINT8_MAX};
     if (r->captures && e->kind != TN_KIND_GRAPH)
@@ -339,6 +341,7 @@ static void take_event(tn_replay *r)
             tn_replay_flag(r, r->e->addr, TN_LF_SYNC_MEMOPS);
         break;
     case TN_EV_PHASE: take_phase(r); break;
+    case TN_EV_POOL: tn_replay_pool(r); break;
     case TN_EV_CHARGE: r->p->charges++; break;
     default: break;
     }
@@ -379,7 +382,7 @@ tn_error tn_trace_replay(tn_trace *trace, tn_trace_process *p, const uint32_t *s
     }
     p->events = r.at;
     tn_marks_free(r.marks);
-    tn_index *tables[] = {&r.addresses, &r.handles, &r.arrays, &r.mapped, &r.events, &r.execs, &r.handle_state};
+    tn_index *tables[] = {&r.addresses, &r.handles, &r.arrays, &r.mapped, &r.events, &r.execs, &r.pools, &r.handle_state};
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
         tn_index_free(tables[i]);
     free(r.mappings);

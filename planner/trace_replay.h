@@ -24,6 +24,8 @@ typedef struct tn_replay {
     tn_index events;        /* handle -> index in records */
     recorded *records; size_t record_count;
     tn_index execs;         /* live graph execs -> device */
+    tn_index pools;         /* that the program has made */
+    uint64_t current_pool[UINT8_MAX + 1]; /* of a device, where the program made it; 0: the default one */
     uint32_t exec_count[256];
     struct thread_state {
         uint64_t work_last;   /* stamp of its last work, */
@@ -69,6 +71,7 @@ void tn_replay_end_handle(tn_replay *r, uint32_t index, const struct handle_stat
 /* The event at hand, of each kind (trace_special.c). */
 void tn_replay_map(tn_replay *r);
 void tn_replay_unmap(tn_replay *r);
+void tn_replay_pool(tn_replay *r);
 void tn_replay_export(tn_replay *r);
 void tn_replay_node(tn_replay *r);
 void tn_replay_graph(tn_replay *r);

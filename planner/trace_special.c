@@ -169,3 +169,19 @@ void tn_replay_first_write(tn_replay *r)
     r->p->lives[index].first_write = r->e->kind;
     r->p->lives[index].write_phase = r->e->phase;
 }
+
+/* Which pool stream-ordered blocks come from that name none. One that is destroyed is current no more. */
+void tn_replay_pool(tn_replay *r)
+{
+    uint64_t pool = r->e->addr;
+    if (r->e->kind == TN_POOL_CREATE)
+        tn_replay_check(r, tn_index_set(&r->pools, pool, 0));
+    else if (r->e->kind == TN_POOL_DEVICE_SET && r->e->bytes <= UINT8_MAX)
+        r->current_pool[r->e->bytes] = tn_index_find(&r->pools, pool) != TN_INDEX_NONE ? pool : 0;
+    if (r->e->kind != TN_POOL_DESTROY)
+        return;
+    tn_index_take(&r->pools, pool);
+    for (size_t i = 0; i <= UINT8_MAX; i++)
+        if (r->current_pool[i] == pool)
+            r->current_pool[i] = 0;
+}

@@ -320,6 +320,26 @@ START_TEST(exports_captures_attributes_and_graphs_mark_their_blocks)
 }
 END_TEST
 
+START_TEST(a_block_is_of_the_pool_that_was_current)
+{
+    const uint64_t own = 0x51, first = 0x50;
+    const uint8_t is[] = {TN_KIND_ASYNC, TN_KIND_POOL, TN_KIND_ASYNC, TN_KIND_POOL, TN_KIND_ASYNC};
+    other(&p, (tn_event){.type = TN_EV_POOL, .kind = TN_POOL_CREATE, .addr = own});
+    take_on(&p, 1, A, 4096, 1);
+    other(&p, (tn_event){.type = TN_EV_POOL, .kind = TN_POOL_DEVICE_SET, .addr = own, .bytes = 0});
+    take_on(&p, 1, A + 0x1000, 4096, 1);
+    other(&p, (tn_event){.type = TN_EV_POOL, .kind = TN_POOL_DEVICE_SET, .addr = first, .bytes = 0});
+    take_on(&p, 1, A + 0x2000, 4096, 1);
+    other(&p, (tn_event){.type = TN_EV_POOL, .kind = TN_POOL_DEVICE_SET, .addr = own, .bytes = 0});
+    take_on(&p, 1, A + 0x3000, 4096, 1);
+    other(&p, (tn_event){.type = TN_EV_POOL, .kind = TN_POOL_DESTROY, .addr = own});
+    take_on(&p, 1, A + 0x4000, 4096, 1);
+    read_trace();
+    for (size_t i = 0; i < sizeof is; i++)
+        ck_assert_uint_eq(life(t, i)->kind, is[i]);
+}
+END_TEST
+
 START_TEST(a_phase_of_a_later_journal_is_passed_over)
 {
     take(&p, DEVICE, 1, A, 8192);
@@ -553,6 +573,7 @@ int main(void)
     tcase_add_test(c, a_plain_block_freed_in_stream_order_waits_for_that_stream);
     tcase_add_test(c, a_reset_ends_what_is_not_stream_ordered);
     tcase_add_test(c, exports_captures_attributes_and_graphs_mark_their_blocks);
+    tcase_add_test(c, a_block_is_of_the_pool_that_was_current);
     tcase_add_test(c, a_phase_of_a_later_journal_is_passed_over);
     tcase_add_loop_test(c, a_number_that_cannot_be_is_refused, 0, 4);
     tcase_add_test(c, a_context_wait_covers_streams_that_only_freed);
