@@ -11,7 +11,7 @@ static CUfunction slow_fill;
 static CUcontext context;
 static unsigned ms;
 static int calm, allocated, content = -1;
-static _Atomic int freed, done;
+static _Atomic int freed;
 
 static __attribute__((noinline)) int take(void **p) { return (int)cudaMalloc(p, 2 * MIB); }
 
@@ -24,12 +24,12 @@ static void *allocates(void *arg)
 	code |= obs_slow_fill(slow_fill, (CUstream)s, p, 7, 2 * MIB, ms);
 	code |= calm ? (int)cudaDeviceSynchronize() : 0;
 	atomic_store(&freed, 1);
-	code |= (int)cudaFree(p) | take(&again) | (int)cudaMemset(again, 9, 2 * MIB) | (int)cudaDeviceSynchronize();
+	/* From here on nothing waits for the device, which would end a capture that has begun. */
+	code |= (int)cudaFree(p) | take(&again) | (int)cudaMemsetAsync(again, 9, 2 * MIB, s) | (int)cudaStreamSynchronize(s);
 	unsigned char last = 0;
-	code |= (int)cudaMemcpy(&last, (char *)again + 2 * MIB - 1, 1, cudaMemcpyDeviceToHost);
+	code |= (int)cudaMemcpyAsync(&last, (char *)again + 2 * MIB - 1, 1, cudaMemcpyDeviceToHost, s) | (int)cudaStreamSynchronize(s);
 	content = last;
 	allocated = code | (int)cudaFree(again);
-	atomic_store(&done, 1);
 	return NULL;
 }
 
@@ -49,11 +49,7 @@ int main(int argc, char **argv)
 		return 1;
 	while (!atomic_load(&freed))
 		sched_yield();
-	/* A short kernel is let end, however busy the machine is, since the thread's own wait would end a capture. Of a long one it waits by now, for its free or
-	   for its memory; had it not begun, nothing would be seen of it here. */
-	for (int tries = 0; ms < 100 && !atomic_load(&done) && tries < 5000; tries++)
-		usleep(1000);
-	usleep(100000);
+	usleep(100000); /* it waits by now, for its free or for its memory; had it not begun, nothing would be seen of it here */
 	obs_last("begin", cudaStreamBeginCapture(t, cudaStreamCaptureModeRelaxed));
 	obs_last("captured", cudaMemsetAsync(mine, 5, 4096, t));
 	obs_last("end", cudaStreamEndCapture(t, &graph));
