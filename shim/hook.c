@@ -306,6 +306,7 @@ static int started(void)
     tn_self.busy = 0;
     atomic_store_explicit(&state, now, memory_order_release);
     tn_signals_restore(blocked);
+    if (now == FORWARDING && !is_recorded_by_preload()) tn_serve_not_started();
     if (now == RECORDING) {
         tn_phase_started();
         int early = atomic_load(&coverage_early_count);

@@ -10,6 +10,7 @@
 #include "shim/modules.h"
 #include "shim/python.h"
 #include "shim/real.h"
+#include "shim/serve.h"
 
 typedef void *(*dlsym_fn)(void *, const char *);
 typedef int (*dlclose_fn)(void *);
@@ -220,7 +221,11 @@ static tn_route route(void *handle, const char *name, int api, const void *calle
 #endif
         return (tn_route){found, 0};
     }
-    if (!tn_wanted()) return (tn_route){found, 0};
+    if (!tn_wanted()) {
+        /* What asks so goes past every hook from here on. */
+        if (strncmp(name, "cuGetProcAddress", 16) == 0 || strcmp(name, "cuInit") == 0) tn_serve_not_started();
+        return (tn_route){found, 0};
+    }
     void *instead = replaced(found, handle, api, caller);
     tn_real_dlsym(handle, name); /* as above: binding looks for names that an older library lacks */
     return (tn_route){instead, 0};

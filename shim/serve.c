@@ -2,6 +2,7 @@
 #include "shim/serve.h"
 
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,16 @@ void tn_serve_say(const char *text)
     int n = snprintf(line, sizeof line, "tenure: %s\n", text);
     if (n > 0) (void)!syscall(SYS_write, STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     tn_coverage(TN_COV_NOTE, text);
+}
+
+void tn_serve_not_started(void)
+{
+    static _Atomic int said;
+    const char *of = secure_getenv("TENURE_PLAN");
+    if (!of || !*of || atomic_exchange(&said, 1)) return;
+    const char *run = secure_getenv("TENURE_RUN");
+    tn_serve_say(run && *run ? "TENURE_PLAN is not followed: the folder that TENURE_RUN names has no room for a journal, or is not there"
+                             : "TENURE_PLAN is not followed: TENURE_RUN names no folder for the journal, which serving needs");
 }
 
 /* The sections for this program, one a device. How many there are. */

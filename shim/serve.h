@@ -18,6 +18,8 @@ extern int tn_serving __attribute__((visibility("hidden"))); /* a plan is loaded
 /* Loads the plan that TENURE_PLAN names; `journal_header` says which program this is. Inside the start of recording, before the first site is found. A plan
  * that cannot be read, or that names another program, is said once on standard error and in the journal; the program then runs unplaced. */
 void tn_serve_start(tn_journal *journal);
+/* Where nothing is recorded, and so nothing served: says that on standard error, once, if TENURE_PLAN asks for it. Any thread. */
+void tn_serve_not_started(void);
 
 /* ---- serve.c: the plan */
 typedef struct tn_serve_section {

@@ -56,6 +56,23 @@ run "$TENURE" run -q --plan plan.json -o environment -- sh -c 'echo "$TENURE_PLA
 same the_library_is_told_the_plan "$out" "$PWD/plan.json|||"
 run "$TENURE" run -q --plan plan.json -o environment2 --strict --misfit native --budget 40GiB --guard warn -- sh -c 'echo "$TENURE_PLAN|$TENURE_STRICT|$TENURE_MISFIT|$TENURE_BUDGET|$TENURE_GUARD"'
 same the_library_is_told_the_options "$out" "$PWD/plan.json|1|native|42949672960|warn"
+# Without the command: nothing is served where nothing can be recorded, and that is said, once; neither is a word about it where no plan is given.
+not_followed() { # NAME VARIABLES...: $sentence of the library
+    local name=$1
+    shift
+    run env LD_PRELOAD="$TENURE_LIB" "$@" "${engine[@]}"
+    same "$name" "$(result)" "$bare"
+    same "${name}_is_said" "$(grep -h '^tenure' .err)" "$sentence"
+}
+sentence='tenure: TENURE_PLAN is not followed: TENURE_RUN names no folder for the journal, which serving needs'
+not_followed a_plan_without_a_folder TENURE_PLAN=plan.json
+sentence='tenure: TENURE_PLAN is not followed: the folder that TENURE_RUN names has no room for a journal, or is not there'
+not_followed a_plan_with_a_folder_that_is_not_there TENURE_PLAN=plan.json TENURE_RUN=nowhere
+sentence=''
+not_followed no_plan_and_no_folder TENURE_RUN=nowhere
+run env LD_PRELOAD="$TENURE_LIB" TENURE_PLAN=plan.json sh -c 'exit 3'
+same what_uses_no_cuda_hears_nothing "$rc:$out$err" 3:
+
 for code in 0 7; do
     run "$TENURE" run -q --plan plan.json -o "exit$code" -- sh -c "exit $code"
     same "exit_$code" "$rc:$out$err" "$code:"
