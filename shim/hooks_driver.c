@@ -24,8 +24,6 @@
         TN_STEP_ASIDE(name, args, tn_real.name)                                                                                            \
         __typeof__(&TN_EXPORTED(name)) short_ = (__typeof__(short_))tn_launch_short(TN_SHORT_##name, function);                            \
         if (TN_LIKELY(short_)) {                                                                                                           \
-        call:                                                                                                                              \
-            tn_launch_fetch(&&call);                                                                                                       \
             CUresult r = short_ args;                                                                                                      \
             if (!TN_LIKELY(r == 0) || !TN_LIKELY(tn_launch_add(TN_API_##name, tn_launch_stream(into, variant))))                            \
                 rec_launch_late(TN_API_##name, variant, __builtin_return_address(0), __builtin_frame_address(0), r, function, into);       \

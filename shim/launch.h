@@ -35,12 +35,6 @@ static inline __attribute__((always_inline)) void (*tn_launch_short(unsigned row
     return hot->launch[row];
 }
 
-/* So is the code behind the real call, which is three lines on from the label before it. */
-static inline __attribute__((always_inline)) void tn_launch_fetch(const void *call)
-{
-    for (unsigned line = 2; line <= 4; line++) __builtin_prefetch((const char *)call + 64 * line);
-}
-
 /* Every TN_LAUNCH_PART launches, before one more is added: stamps the event, and says whether it may be. */
 int rec_launch_part(tn_thread *t, tn_event *e) __attribute__((hot));
 
